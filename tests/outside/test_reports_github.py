@@ -426,3 +426,14 @@ async def test_a_write_to_a_moved_issue_names_its_new_number(oracle: Oracle) -> 
     # Under an allow-list, nobody hears where it went.
     async with served(oracle, "--write", "--repos", "octo/app") as client:
         assert "octo/lib" not in await refused(client, "edit_issue", **O, number=5, state="closed")
+
+
+@pytest.mark.reported("vermiculus/magithub#104")
+@pytest.mark.reported("hub4j/github-api#78")
+@pytest.mark.reported("actions/stale#1227")
+@pytest.mark.parametrize("message", ["Rate limiting is not enabled.", "No rate limit for white listed users"])
+async def test_a_server_without_limits_says_who_one_is(message: str, oracle: Oracle) -> None:
+    oracle.answer("GET", "/rate_limit", {"message": message}, status=404)
+    async with served(oracle) as client:
+        data = (await call(client, "get_me"))["data"]
+    assert data["requests_left"] == "no limit" and data["login"] == "octocat"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid, Refused, quote
+from mcp_batteries.errors import Invalid, NotFound, Refused, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import trusted
 from mcp_github.client.api import NO_CONTENT, Api
@@ -88,15 +88,21 @@ async def list_people(
 
 async def _describe_server(api: Api) -> dict[str, Any]:
     """Return what is served here, and how many requests are left."""
-    limits = await api.get("/rate_limit", "the rate limits", internal=True)
-    core = cast("dict[str, Any]", pick(limits.data, "resources.core") or {})
-    return {
+    data: dict[str, Any] = {
         "served": api.policy.allow_list_text,
         "toolsets": sorted(api.policy.toolsets),
         "may": api.policy.allowed_actions,
-        "requests_left": core.get("remaining"),
-        "requests_of": core.get("limit"),
     }
+    try:
+        limits = await api.get("/rate_limit", "the rate limits", internal=True)
+    except NotFound:
+        # An Enterprise Server has none unless its administrator sets them.
+        data["requests_left"] = "no limit"
+    else:
+        core = cast("dict[str, Any]", pick(limits.data, "resources.core") or {})
+        data["requests_left"] = core.get("remaining")
+        data["requests_of"] = core.get("limit")
+    return data
 
 
 def _query_people_of(repo: Repo, kind: Literal["collaborators", "contributors"]) -> ListQuery:
