@@ -437,3 +437,14 @@ async def test_a_server_without_limits_says_who_one_is(message: str, oracle: Ora
     async with served(oracle) as client:
         data = (await call(client, "get_me"))["data"]
     assert data["requests_left"] == "no limit" and data["login"] == "octocat"
+
+
+@pytest.mark.reported("release-drafter/release-drafter#615")
+async def test_blame_goes_through_an_annotated_tag(oracle: Oracle) -> None:
+    commit = {"oid": SHA, "messageHeadline": "M", "committedDate": "2026-01-02T00:00:00Z", "author": {"name": "N"}}
+    lines = {"blame": {"ranges": [{"startingLine": 1, "endingLine": 3, "commit": commit}]}}
+    tag = {"__typename": "Tag", "target": {"__typename": "Commit", **lines}}
+    oracle.graphql("Blame", {"repository": {"isEmpty": False, "object": tag}})
+    async with served(oracle, "--toolsets", "code") as client:
+        page = await call(client, "read_blame", **O, path="a.py", ref="v1.0")
+    assert [row[:3] for row in page["rows"]] == [[1, 3, SHA]]

@@ -221,12 +221,14 @@ mutation CreateDiscussion($input: CreateDiscussionInput!) {
 BLAME = """
 query Blame($owner: String!, $name: String!, $ref: String!, $path: String!) {
   repository(owner: $owner, name: $name) { nameWithOwner isEmpty object(expression: $ref) { __typename
-    ... on Commit { oid blame(path: $path) { ranges {
-      startingLine endingLine
-      commit { oid messageHeadline committedDate author { name user { login } } }
-    } } }
+    ...Lines
+    ... on Tag { target { ...Lines } }
   } }
 }
+fragment Lines on Commit { oid blame(path: $path) { ranges {
+  startingLine endingLine
+  commit { oid messageHeadline committedDate author { name user { login } } }
+} } }
 """
 
 CATEGORIES = """

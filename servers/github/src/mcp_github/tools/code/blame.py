@@ -44,6 +44,9 @@ async def read_blame(
     response = await api.graphql(BLAME, variables, description, repo=repo)
     commit = cast("dict[str, Any]", pick(response.data, "repository.object") or {})
     last_line = start_line + lines - 1
+    if commit.get("__typename") == "Tag":
+        # An annotated tag is an object of its own, which points to the commit.
+        commit = cast("dict[str, Any]", commit.get("target") or {})
     line_ranges = cast("list[dict[str, Any]]", pick(commit, "blame.ranges") or [])
     rows = [
         _to_row(line_range, start_line, last_line)
