@@ -448,3 +448,37 @@ async def test_blame_goes_through_an_annotated_tag(oracle: Oracle) -> None:
     async with served(oracle, "--toolsets", "code") as client:
         page = await call(client, "read_blame", **O, path="a.py", ref="v1.0")
     assert [row[:3] for row in page["rows"]] == [[1, 3, SHA]]
+
+
+@pytest.mark.reported("github-changelog-generator/github-changelog-generator#920")
+async def test_a_difference_that_github_gives_up_on_is_not_asked_for_again(oracle: Oracle) -> None:
+    message = "Server Error: Sorry, this diff is taking too long to generate."
+    errors = [{"resource": "Comparison", "field": "diff", "code": "not_available"}]
+    oracle.answer("GET", f"{HERE}/compare/.*", {"message": message, "errors": errors}, status=500)
+    message = "Sorry, there was a problem generating this diff. The repository may be missing relevant data."
+    oracle.answer("GET", f"{HERE}/pulls/5/files", {"message": message, "errors": errors}, status=422)
+    async with served(oracle) as client:
+        said = await refused(client, "read_diff", **O, base="v1", ref="main")
+        assert "taking too long" in said and "single commits" in said and "moment" not in said
+        assert len(oracle.sent("GET", "/compare/")) == 1
+        said = await refused(client, "read_diff", **O, number=5)
+        assert "missing relevant data" in said and "Look at" not in said
+
+
+@pytest.mark.reported("PyGithub/PyGithub#1015")
+@pytest.mark.reported("Astrotomic/opendor.me#60")
+async def test_a_repository_that_github_blocks_is_no_matter_of_the_token(oracle: Oracle) -> None:
+    block = {"reason": "tos", "created_at": "2026-01-02T00:00:00Z", "html_url": "https://github.com/tos"}
+    oracle.answer("GET", HERE, {"message": "Repository access blocked", "block": block}, status=403)
+    async with served(oracle) as client:
+        said = await refused(client, "get_repository", **O)
+    assert "GitHub itself blocks" in said and "fine-grained" not in said
+
+
+@pytest.mark.reported("cli/cli#13413")
+async def test_a_sub_issue_of_another_issue_is_told_as_what_it_is(oracle: Oracle) -> None:
+    errors = ["Issue may not contain duplicate sub-issues and Sub issue may only have one parent"]
+    oracle.answer("POST", f"{HERE}/issues/1/sub_issues", {"message": "Validation Failed", "errors": errors}, status=422)
+    async with served(oracle, "--write") as client:
+        said = await refused(client, "edit_sub_issue", **O, number=1, sub_issue=2, action="add")
+    assert "`get_issue` shows its `parent`" in said

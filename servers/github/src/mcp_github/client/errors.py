@@ -24,6 +24,8 @@ __all__ = [
 _TURNED_OFF = re.compile(r"\b(?:(?:is|are|been) disabled|not (?:been )?enabled|must be enabled)\b")
 # No token helps against it, though GitHub says 403.
 _TOO_LARGE = re.compile(r"too[ _]large")
+# GitHub gave up on a difference. It has several statuses for that, and another try ends alike.
+_NO_DIFFERENCE = re.compile(r"(?i)this diff is taking too long|problem generating this diff")
 # A failure of GitHub's own in the middle of a GraphQL request, which comes without a type.
 _BROKE_OFF = re.compile(r"(?i)something went wrong|time(?:d )?out")
 # Beside the words with which GitHub says what stands in the way.
@@ -77,6 +79,11 @@ def _refusal_of(response: Response, message: str, description: str, *, has_token
             )
         case 403 | 422 if _TOO_LARGE.search(message):
             return TooLarge(f"GitHub's API does not send so much of {description}.{quotation}", "Ask for a part of it.")
+        case 422 | 500 | 502 | 503 if _NO_DIFFERENCE.search(message):
+            return TooLarge(
+                f"GitHub can't work out the difference of {description}.{quotation}",
+                "Compare what is closer together, or single commits; `read_file` shows a file at either end.",
+            )
         case 403:
             return _forbidden(response, message, description)
         case 404 | 409 if "is empty" in message:
@@ -103,7 +110,7 @@ def _refusal_of(response: Response, message: str, description: str, *, has_token
         case 451:
             return Refused(f"GitHub blocks {description} for legal reasons.")
         case status if status >= 500:
-            return _server_failure(response, description)
+            return _server_failure(response, description, quotation)
         case status:
             identity = _request_id(response)
             return Unavailable(f"GitHub answered status `{status}`{identity} for {description}.{quotation}")
@@ -268,13 +275,13 @@ def _not_found(response: Response, message: str, description: str, *, has_token:
     return NotFound(sentences, _permissions_of_headers(response))
 
 
-def _server_failure(response: Response, description: str) -> Problem:
+def _server_failure(response: Response, description: str, quotation: str) -> Problem:
     retry_after = _parse_number(response.headers.get("retry-after"))
     moment = "in a moment"
     if retry_after is not None:
         moment = f"in {retry_after:.0f} s"
     return Unavailable(
-        f"GitHub failed on {description} (status `{response.status}`{_request_id(response)}).",
+        f"GitHub failed on {description} (status `{response.status}`{_request_id(response)}).{quotation}",
         f"Try again {moment}.",
         retry_after=retry_after,
     )
