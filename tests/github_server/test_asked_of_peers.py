@@ -136,6 +136,19 @@ async def test_a_new_file_can_be_executable_and_a_submodule_is_called_one(oracle
 
 
 @pytest.mark.anyio
+async def test_a_link_is_one_however_it_is_listed(oracle: Oracle) -> None:
+    entries = [
+        {"path": "a", "mode": "120000", "type": "blob", "sha": SHA, "size": 3},
+        {"path": "b", "mode": "160000", "type": "commit", "sha": SHA},
+        {"path": "c", "mode": "100755", "type": "blob", "sha": SHA, "size": 3},
+    ]
+    oracle.answer("GET", f"{HERE}/git/trees/HEAD", {"sha": SHA, "tree": entries, "truncated": False})
+    async with served(oracle) as client:
+        rows = (await call(client, "list_files", **O, recursive=True))["rows"]
+    assert [row[1] for row in rows] == ["symlink", "submodule", "file"]
+
+
+@pytest.mark.anyio
 async def test_a_pull_request_says_what_it_closes_and_where_it_waits(oracle: Oracle) -> None:
     pull(oracle)
     ours = {"number": 7, "title": "Crash", "state": "OPEN", "repository": {"nameWithOwner": "Octo/App"}}

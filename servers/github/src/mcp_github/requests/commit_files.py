@@ -16,14 +16,13 @@ from mcp_github.client.api import Api, partial_success
 from mcp_github.models import Done
 from mcp_github.policy import FileChange, FilePath, Ref, TextEdit, WriteRepo
 from mcp_github.requests.branches import EMPTY_REPOSITORY_STATUS, find_head, make_branch, resolve_sha
-from mcp_github.requests.files import fetch_blob, fetch_contents
+from mcp_github.requests.files import SYMLINK_MODE, fetch_blob, fetch_contents
 from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 
 __all__ = ["commit_files"]
 
 _PLAIN_MODE = "100644"
 _EXECUTABLE_MODE = "100755"
-_SYMLINK_MODE = "120000"
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ async def _read_modes(api: Api, repo: WriteRepo, head: str, paths: Sequence[File
                 break
             tree_sha = str(entry["sha"])
         mode = str(entry.get("mode") or _PLAIN_MODE)
-        if mode == _SYMLINK_MODE:
+        if mode == SYMLINK_MODE:
             raise Conflict(f"{quote(path.display_name)} is a symlink, which is not overwritten.", "Change its target.")
         modes[path.name] = mode
     return modes

@@ -25,8 +25,8 @@ from mcp_github.policy import HEAD, FilePath, Ref, Repo
 from mcp_github.safety.scrub import scrub_text
 
 __all__ = [
-    "BinaryFile", "Blob", "content_uri", "decode_blob", "fetch_blob", "fetch_contents", "fetch_readme", "list_folder",
-    "read_content", "require_path",
+    "SYMLINK_MODE", "BinaryFile", "Blob", "content_uri", "decode_blob", "fetch_blob", "fetch_contents",
+    "fetch_readme", "list_folder", "read_content", "require_path",
 ]  # fmt: skip
 
 _OBJECT_TYPE = "application/vnd.github.object+json"
@@ -46,6 +46,8 @@ _MAX_README_BYTES = 1_000_000
 _MAX_BINARY_BYTES = 1_000_000
 # Entries of a folder that GitHub lists.
 _MAX_FOLDER_ENTRIES = 1000
+# Of a link, in a tree of Git's.
+SYMLINK_MODE = "120000"
 _TYPES_BY_TREE_TYPE = {"blob": "file", "tree": "dir", "commit": "submodule"}
 
 
@@ -293,6 +295,14 @@ async def _entries_in(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> 
     return _Entries(items, note)
 
 
+def _type_in_tree(entry: Mapping[str, Any]) -> str:
+    """Return the type of an entry of a tree, in the words that GitHub has for those of a folder."""
+    if entry.get("mode") == SYMLINK_MODE:
+        return "symlink"
+    kind = str(entry["type"])
+    return _TYPES_BY_TREE_TYPE.get(kind, kind)
+
+
 def _is_submodule(entry: Mapping[str, Any]) -> bool:
     """Return whether an entry of a folder is a submodule, which GitHub calls a file there, for older programs."""
     return entry.get("type") == "file" and "/git/trees/" in str(entry.get("git_url"))
@@ -308,9 +318,7 @@ async def _entries_beneath(api: Api, repo: Repo, path: FilePath, ref: Ref | None
     if path.name:
         folder = f"{path.display_name}/"
     items: list[dict[str, Any]] = [
-        {**item, "type": _TYPES_BY_TREE_TYPE.get(item["type"], item["type"])}
-        for item in response.data["tree"]
-        if item["path"].startswith(folder)
+        {**item, "type": _type_in_tree(item)} for item in response.data["tree"] if item["path"].startswith(folder)
     ]
     is_cut = bool(response.data.get("truncated"))
     if folder and not items:
