@@ -131,3 +131,15 @@ async def test_statuses_are_shown_where_checks_are_hidden(status: int, oracle: O
         prepared(oracle, [run(1)], {}, ["test (1)"])
         oracle.answer("GET", f"{HERE}/rules/branches/main", no, status=status)
         assert "is not known here" in (await call(client, "list_checks", **O, number=5))["note"]
+
+
+@pytest.mark.anyio
+async def test_a_workflow_that_has_no_name_has_its_file_s(oracle: Oracle) -> None:
+    prepared(oracle, [], {}, [])
+    oracle.answer("GET", f"{HERE}/commits/.*/check-runs", {"message": "Not Found"}, status=403)
+    broken = sample("actions/list-workflow-runs-for-repo")["workflow_runs"][0]
+    broken |= {"name": None, "path": ".github/workflows/ci.yml", "status": "completed", "conclusion": "failure"}
+    oracle.answer("GET", f"{HERE}/actions/runs", {"total_count": 1, "workflow_runs": [broken]})
+    async with served(oracle) as client:
+        found = await call(client, "list_checks", **O, number=5, name="ci")
+    assert [row[0] for row in found["rows"]] == [".github/workflows/ci.yml"]

@@ -280,11 +280,13 @@ class _CommitChecks:
     async def _add_workflow_runs(self, checks: _Checks) -> None:
         """Add the runs of Actions for the commit, in the columns of check runs."""
         for run in await self._fetch_list(await self._workflow_run_list(), checks):
+            # A workflow whose file is broken or gone has no name.
+            name = str(run.get("name") or run.get("path") or run["id"])
             title = f"run {run['id']}: {run.get('display_title') or ''}"
-            row = [run["name"], run["status"], run.get("conclusion"), "github-actions", title, None]
+            row = [name, run["status"], run.get("conclusion"), "github-actions", title, None]
             suite = run.get("check_suite_id")
             checks.items.append(
-                _Check(run["name"], str(run["status"]), run.get("conclusion"), row, suite, run.get("run_started_at"))
+                _Check(name, str(run["status"]), run.get("conclusion"), row, suite, run.get("run_started_at"))
             )
 
     async def _add_statuses(self, checks: _Checks) -> None:
