@@ -313,6 +313,15 @@ def test_a_download_comes_from_a_public_host(url: str, taken: bool) -> None:
     assert here.api_url.download("http://127.0.0.1:9/x", "it").url == "http://127.0.0.1:9/x"
 
 
+def test_an_enterprise_server_has_its_services_below_its_own_host() -> None:
+    server = policy("--api-url", "https://ghe.corp.local/api/v3").api_url
+    for url in ("https://ghe.corp.local/_services/x", "https://pipelines.ghe.corp.local/x?sig=1"):
+        assert server.download(url, "it").url == url
+    for url in ("http://pipelines.ghe.corp.local/x", "https://evilghe.corp.local/x", "https://corp.local/x"):
+        with pytest.raises(Refused):
+            server.download(url, "it")
+
+
 @pytest.mark.parametrize(
     ("method", "taken", "wrong"),
     [

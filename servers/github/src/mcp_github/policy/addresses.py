@@ -71,6 +71,9 @@ class ApiUrl:
         target = urlsplit(url)
         base = urlsplit(self.base)
         is_own_host = (target.scheme, target.netloc) == (base.scheme, base.netloc)
+        if target.scheme == "https" and (target.hostname or "").endswith(f".{base.hostname}"):
+            # An Enterprise Server can have its services on hosts below its own.
+            is_own_host = True
         if not is_own_host and (target.scheme != "https" or _is_internal(target.hostname or "")):
             raise Refused(f"GitHub redirects {description} to an address that is not followed.")
         return DownloadUrl(target.geturl())
