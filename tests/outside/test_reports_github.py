@@ -482,3 +482,29 @@ async def test_a_sub_issue_of_another_issue_is_told_as_what_it_is(oracle: Oracle
     async with served(oracle, "--write") as client:
         said = await refused(client, "edit_sub_issue", **O, number=1, sub_issue=2, action="add")
     assert "`get_issue` shows its `parent`" in said
+
+
+@pytest.mark.reported("cli/cli#4001")
+@pytest.mark.reported("PyGithub/PyGithub#3474")
+async def test_who_starts_a_workflow_hears_which_run_it_is(oracle: Oracle) -> None:
+    path = f"{HERE}/actions/workflows/ci.yml/dispatches"
+    oracle.answer("POST", path, {"workflow_run_id": 42, "run_url": "u", "html_url": "https://github.com/r/42"})
+    start: dict[str, Any] = {**O, "workflow": "ci.yml", "ref": "main"}
+    async with served(oracle, "--toolsets", "actions", "--write", "--runs") as client:
+        assert (await call(client, "run_workflow", **start))["data"] == {"run_id": 42}
+        # Older servers refuse what they do not know, and say nothing of the run.
+        oracle.answer("POST", path, status=204)
+        unknown = {"message": 'Invalid request.\n\n"return_run_details" is not a permitted key.'}
+        oracle.answer("POST", path, unknown, status=422, times=1)
+        assert "appears among the runs" in (await call(client, "run_workflow", **start))["done"]
+    assert [seen.json.get("return_run_details") for seen in oracle.sent("POST", "/dispatches")] == [True, True, None]
+
+
+@pytest.mark.reported("hms-dbmi-cellenics/iac#323")
+@pytest.mark.reported("convictional/trigger-workflow-and-wait#98")
+async def test_inputs_of_a_workflow_are_sent_as_texts(oracle: Oracle) -> None:
+    inputs = {"a": True, "b": 3, "c": ["el8", "el9"], "d": "x", "e": None}
+    async with served(oracle, "--toolsets", "actions", "--write", "--runs") as client:
+        await call(client, "run_workflow", **O, workflow="ci.yml", ref="main", inputs=inputs)
+    sent: Any = oracle.sent("POST", "/dispatches")[-1].json
+    assert sent["inputs"] == {"a": "true", "b": "3", "c": '["el8", "el9"]', "d": "x"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -19,7 +20,7 @@ from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_no
 from mcp_github.listing.projections import Item, Projection, clip, same_names
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import Number, NumberOrDefault, OptionalNumber
-from mcp_github.policy import FilePath, Policy, Repo, Workflow
+from mcp_github.policy import FilePath, Policy, Repo, RunRepo, Workflow
 from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
 from mcp_github.requests.runs.artifacts import read_artifact_file
 from mcp_github.requests.runs.failure_causes import FAILURES, describe_run_state, explain_missing_log, find_cause
@@ -54,6 +55,9 @@ _MAX_LOGS = 6
 _MAX_NAMED_JOBS = 10
 _MAX_JOB_IDS = 20
 _ACTION_PATHS: Mapping[RunAction, str] = {"rerun": "rerun", "rerun_failed": "rerun-failed-jobs", "cancel": "cancel"}
+
+# Asks which run a workflow's start made.
+_RUN_DETAILS = "return_run_details"
 
 _FILE_OR_ID = Field(description="File name or id")
 RunStatus = Annotated[
@@ -280,13 +284,20 @@ async def run_workflow(
     ref: RefName,
     inputs: Annotated[dict[FreeText, Any], Field(description="As the workflow declares them")] = {},  # noqa: B006
 ) -> Done:
-    """Start a workflow that allows being started by hand. The run appears in `list_actions`."""
+    """Start a workflow that allows being started by hand. How it goes: `get_run`."""
     if ref.name != await get_default_branch(api, repo):
         await refuse_workflows(api, repo, await resolve_sha(api, repo, ref))
-    body = {"ref": ref.name, "inputs": dict(inputs)}
-    description = f"workflow `{workflow.path}` of `{repo.full_name}`"
-    await api.write("POST", f"{_workflow_path(repo, workflow)}/dispatches", description, body, repo=repo)
-    return Done(done=f"Asked GitHub to run {workflow.path} on {ref.name}; it appears among the runs in a moment.")
+    run = await _start(api, repo, workflow, {"ref": ref.name, "inputs": _to_input_texts(inputs)})
+    if run is None:
+        done = f"Asked GitHub to run {workflow.path} on {ref.name}; it appears among the runs in a moment."
+        return Done(done=done)
+    run_id = run["workflow_run_id"]
+    return Done(
+        done=f"Started run {run_id} of {workflow.path} on {ref.name}.",
+        uri=f"{repo.uri}/runs/{run_id}",
+        url=run.get("html_url"),
+        data={"run_id": run_id},
+    )
 
 
 @tool("Rerun or cancel", toolset="actions", gate="runs", effect="destroy", open_world=True)
@@ -307,6 +318,34 @@ async def delete_run_logs(api: Api, *, repo: DeleteRepoName, run_id: Number) -> 
     description = f"the logs of run `{run_id}` of `{repo.full_name}`"
     await api.write("DELETE", f"{_run_path(repo, run_id)}/logs", description, repo=repo)
     return Done(done=f"Deleted the logs of run {run_id}.")
+
+
+async def _start(api: Api, repo: RunRepo, workflow: Workflow, body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Have a workflow run; return which run it is, None where GitHub does not tell."""
+    path = f"{_workflow_path(repo, workflow)}/dispatches"
+    description = f"workflow `{workflow.path}` of `{repo.full_name}`"
+    try:
+        response = await api.write("POST", path, description, {**body, _RUN_DETAILS: True}, repo=repo)
+    except Invalid as problem:
+        if _RUN_DETAILS not in problem.failure:
+            raise
+        # Older Enterprise Servers refuse to be asked which run it is.
+        response = await api.write("POST", path, description, body, repo=repo)
+    return response.data
+
+
+def _to_input_texts(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return the inputs of a workflow as GitHub takes them, which are texts whatever type the workflow declares.
+
+    What is null is left to the workflow's default.
+    """
+    texts: dict[str, str] = {}
+    for name, value in inputs.items():
+        if isinstance(value, str):
+            texts[name] = value
+        elif value is not None:
+            texts[name] = json.dumps(value, ensure_ascii=False)
+    return texts
 
 
 def _query_runs(repo: Repo, workflow: Workflow | None, filters: Mapping[str, Any]) -> ListQuery:
