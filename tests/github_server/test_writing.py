@@ -73,7 +73,7 @@ async def test_lines_are_edited_however_the_file_ends_them(oracle: Oracle) -> No
         ({"path": "new.txt", "delete": True}, "There is no file `new.txt`"),
         ({"path": "a.txt", "sha": SHA, "edits": [{"old": "three", "new": "3"}]}, "does not occur"),
         ({"path": "a.txt", "sha": SHA, "edits": [{"old": "\r\n", "new": "\n"}]}, "occurs 2 times"),
-        ({"path": "b.bin", "sha": SHA, "edits": [{"old": "a", "new": "b"}]}, "not UTF-8 text"),
+        ({"path": "b.bin", "sha": SHA, "edits": [{"old": "a", "new": "b"}]}, "is not text"),
         ({"path": "a.txt", "sha": SHA}, "needs one of"),
         ({"path": "a.txt", "sha": SHA, "content": "x", "delete": True}, "needs one of"),
         ({"path": "new.txt", "content": "%%%", "base64": True}, "not base64"),

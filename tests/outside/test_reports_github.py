@@ -508,3 +508,57 @@ async def test_inputs_of_a_workflow_are_sent_as_texts(oracle: Oracle) -> None:
         await call(client, "run_workflow", **O, workflow="ci.yml", ref="main", inputs=inputs)
     sent: Any = oracle.sent("POST", "/dispatches")[-1].json
     assert sent["inputs"] == {"a": "true", "b": "3", "c": '["el8", "el9"]', "d": "x"}
+
+
+GERMAN = "// Gr\u00fc\u00dfe\nint x = 1;\n"
+JAPANESE = "// \u3053\u308c\u306f\u30c6\u30b9\u30c8\nint x = 1;\n"
+
+
+@pytest.mark.reported("k0shk0sh/FastHub#1206")
+@pytest.mark.reported("MoonshotAI/kimi-code#2647")
+@pytest.mark.parametrize(
+    ("data", "note"),
+    [
+        (GERMAN.encode("utf-16"), "UTF-16-LE; "), (b"\xfe\xff" + JAPANESE.encode("utf-16-be"), "UTF-16-BE; "),
+        (GERMAN.encode("latin-1"), "not UTF-8: "), (JAPANESE.encode("shift_jis"), "not UTF-8: "),
+        (JAPANESE.encode("gb18030"), "not UTF-8: "), (GERMAN.encode("utf-8-sig"), ""),
+    ],
+)  # fmt: skip
+async def test_a_file_of_any_encoding_is_read_and_edited_in_place(data: bytes, note: str, oracle: Oracle) -> None:
+    branch(oracle)
+    oracle.answer("GET", f"{HERE}/contents/a.c", file("a.c", data))
+    commit: dict[str, Any] = {**O, "branch": "main", "message": "M"}
+    edit = {"old": "int x = 1;", "new": "int x = 2;"}
+    async with served(oracle, "--write") as client:
+        text = await call(client, "read_file", **O, path="a.c")
+        assert f"; sha {SHA}; {note}" in text and "\nint x = 1;\n" in text
+        assert note or text.count("\u00fc") == 1
+        await call(client, "write_files", **commit, files=[{"path": "a.c", "sha": SHA, "edits": [edit]}])
+        if note.startswith("not UTF-8"):
+            edit = {"old": "int x = 1;", "new": "int \u00fc = 1;"}
+            said = await refused(client, "write_files", **commit, files=[{"path": "a.c", "sha": SHA, "edits": [edit]}])
+            assert "not UTF-8" in said
+    (sent,) = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
+    # All other bytes are as they were.
+    assert sum(old != new for old, new in zip(data, base64.b64decode(sent["contents"]), strict=True)) == 1
+
+
+async def test_bytes_that_are_no_text_stay_bytes(oracle: Oracle) -> None:
+    gzip = bytes.fromhex("1f8b0800000000000203") + bytes(range(256))
+    for name, data in (("a.gz", gzip), ("a.mp3", b"\xff\xfe" + bytes(range(255, 0, -1))), ("a.bin", b"text\xff\x01")):
+        oracle.answer("GET", f"{HERE}/contents/{name}", file(name, data))
+        async with served(oracle) as client:
+            (block,) = (await client.call_tool("read_file", {**O, "path": name})).content
+        assert block.type == "resource"
+
+
+@pytest.mark.reported("deliciousmods/1956_beta#1434")
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-8"])
+async def test_a_file_that_is_replaced_keeps_its_byte_order_mark(encoding: str, oracle: Oracle) -> None:
+    branch(oracle)
+    oracle.answer("GET", f"{HERE}/contents/a.yml", file("a.yml", GERMAN.encode(encoding)))
+    async with served(oracle, "--write") as client:
+        files = [{"path": "a.yml", "sha": SHA, "content": JAPANESE}]
+        await call(client, "write_files", **O, branch="main", message="M", files=files)
+    (sent,) = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
+    assert base64.b64decode(sent["contents"]) == JAPANESE.encode(encoding)

@@ -16,11 +16,14 @@ from mcp_github.client.api import Api, partial_success
 from mcp_github.models import Done
 from mcp_github.policy import FileChange, FilePath, Ref, TextEdit, WriteRepo
 from mcp_github.requests.branches import EMPTY_REPOSITORY_STATUS, find_head, make_branch, resolve_sha
+from mcp_github.requests.file_texts import FileText, decode_text, encode_like
 from mcp_github.requests.files import SYMLINK_MODE, fetch_blob, fetch_contents
 from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 
 __all__ = ["commit_files"]
 
+# Of base64, enough for a byte order mark.
+_START_CHARACTERS = 8
 _PLAIN_MODE = "100644"
 _EXECUTABLE_MODE = "100755"
 
@@ -106,7 +109,7 @@ async def _make_first_commit(
             raise Conflict(f"There is no file {quote(change.name)}: the repository is empty.", "Pass `content`.")
     if changes[0].executable:
         raise Conflict("The first file of a repository can't be executable.", "Put a plain file first.")
-    contents = [_decode_content(change) for change in changes]
+    contents = [_encode_content(change, b"") for change in changes]
     first, *others = changes
     body = {"message": message, "content": _to_base64(contents[0]), "branch": branch.name}
     response = await api.write(
@@ -216,7 +219,7 @@ async def _new_content(api: Api, repo: WriteRepo, head: Ref, change: FileChange)
     if change.delete:
         return None
     if change.content is not None:
-        return _decode_content(change)
+        return _encode_content(change, _start_of(existing))
     blob = await fetch_blob(api, repo, change.path, head, internal=True)
     return _apply_edits(change.name, blob.data, change.edits)
 
@@ -319,12 +322,23 @@ def _to_base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def _decode_content(change: FileChange) -> bytes:
-    """Return the bytes that the caller passed as the whole new content."""
+def _start_of(existing: Mapping[str, Any] | None) -> bytes:
+    """Return the first bytes of a file as far as GitHub sends it beside its name, which it does up to a megabyte."""
+    if existing is None or existing.get("encoding") != "base64":
+        return b""
+    return base64.b64decode(str(existing.get("content") or "")[:_START_CHARACTERS])
+
+
+def _encode_content(change: FileChange, start: bytes) -> bytes:
+    """Return the bytes that the caller passed as the whole new content.
+
+    Args:
+        start: of the file as it is, whose byte order mark stays; nobody sees that it is there.
+    """
     assert change.content is not None
     if not change.is_base64:
         try:
-            return change.content.encode()
+            return encode_like(start, change.content)
         except UnicodeEncodeError:
             raise Invalid(f"The content of {quote(change.name)} holds half of a character.", "Send base64.") from None
     try:
@@ -335,11 +349,12 @@ def _decode_content(change: FileChange) -> bytes:
 
 def _apply_edits(name: str, data: bytes, edits: Sequence[TextEdit]) -> bytes:
     """Return the text of a file after `edits`, each of whose old texts has to occur once."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise Invalid(f"{quote(name)} is not UTF-8 text.", "Pass its whole `content` as base64.") from None
+    file_text = decode_text(data)
+    if file_text is None:
+        raise Invalid(f"{quote(name)} is not text.", "Pass its whole `content` as base64.")
+    text = file_text.text
     for number, edit in enumerate(edits, 1):
+        _require_encodable(name, edit, file_text)
         edit = _with_line_ends_of(text, edit)
         count = text.count(edit.old) if edit.old else 0
         if count != 1:
@@ -349,7 +364,20 @@ def _apply_edits(name: str, data: bytes, edits: Sequence[TextEdit]) -> bytes:
                 "Quote more lines around it, exactly as the file has them.",
             )
         text = text.replace(edit.old, edit.new)
-    return text.encode()
+    return file_text.encode(text)
+
+
+def _require_encodable(name: str, edit: TextEdit, file_text: FileText) -> None:
+    """Raise `Invalid` for a new text that has no form in the file's encoding, or whose form nobody knows."""
+    try:
+        edit.new.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"An edit of {quote(name)} holds half of a character.") from None
+    if file_text.has_unknown_bytes and not edit.new.isascii():
+        raise Invalid(
+            f"{quote(name)} is not UTF-8, so nobody knows how it spells what is not ASCII.",
+            "Edit it with ASCII alone, or pass its whole `content` as base64.",
+        )
 
 
 def _with_line_ends_of(text: str, edit: TextEdit) -> TextEdit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, cast
@@ -22,6 +22,7 @@ from mcp_github.listing.columns import TREE
 from mcp_github.listing.pages import PageOptions, count_fitting_rows, join_notes
 from mcp_github.models import Listing, Text
 from mcp_github.policy import HEAD, FilePath, Ref, Repo
+from mcp_github.requests.file_texts import decode_text
 from mcp_github.safety.scrub import scrub_text
 
 __all__ = [
@@ -179,11 +180,14 @@ async def read_content(
     """Return lines of a text file as many as fit an answer; a picture; any other file whole, up to a megabyte."""
     blob = await fetch_blob(api, repo, path, ref)
     uri = content_uri(repo, path, ref)
-    text = _decode_text(blob.data)
+    file_text = decode_text(blob.data)
     name = f"{repo.full_name}:{path.display_name}"
-    if text is not None:
-        page = _cut_lines(text, path, start_line, max_lines)
-        return _show_lines(page, name, blob.sha, uri, is_pointer=text.startswith(_LFS_POINTER))
+    if file_text is not None:
+        page = _cut_lines(file_text.display_text, path, start_line, max_lines)
+        notes = [file_text.note]
+        if file_text.text.startswith(_LFS_POINTER):
+            notes.append("a pointer: the content is in Git LFS, which is not read here")
+        return _show_lines(page, name, blob.sha, uri, notes)
     kind = picture_type(blob.data[:HEAD_BYTES])
     if kind is not None:
         facts = f"{name}; {kind}, {len(blob.data):,} bytes; sha {blob.sha}"
@@ -196,15 +200,14 @@ async def read_content(
     return BinaryFile(uri, path.name, blob.sha, blob.data)
 
 
-def _show_lines(page: _LinePage, name: str, sha: str, uri: str, *, is_pointer: bool) -> Text:
+def _show_lines(page: _LinePage, name: str, sha: str, uri: str, notes: Sequence[str]) -> Text:
     """Return lines of a file, after one that says which they are and how to go on."""
     body, removed = scrub_text("\n".join(page.lines), code=True)
     first = page.first
     if not page.lines:
         first = 0
     head = [name, f"lines {first}-{page.last} of {page.total}", f"sha {sha}"]
-    if is_pointer:
-        head.append("a pointer: the content is in Git LFS, which is not read here")
+    head += filter(None, notes)
     if removed:
         head.append(f"{removed} invisible characters removed")
     if page.last < page.total:
@@ -226,11 +229,11 @@ async def fetch_readme(api: Api, repo: Repo) -> str:
 
 
 def decode_blob(blob: Blob) -> str | None:
-    """Return the text of a file, None if it is none."""
-    text = _decode_text(blob.data)
-    if text is None:
+    """Return the text of a file, None if it is none or would lose some of its bytes."""
+    file_text = decode_text(blob.data)
+    if file_text is None or file_text.has_unknown_bytes:
         return None
-    scrubbed, _ = scrub_text(text, code=True)
+    scrubbed, _ = scrub_text(file_text.text, code=True)
     return scrubbed
 
 
@@ -389,17 +392,6 @@ async def _prepare_picture(data: bytes, kind: str, facts: str, uri: str) -> Text
     except NotShown as refused:
         reason = refused.refusal.reason("mcp-github")
         return Text(f"{facts}; not shown: {reason}; its bytes are the resource {uri}", "")
-
-
-def _decode_text(data: bytes) -> str | None:
-    """Return `data` as text; None if it is none."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
-    if "\0" in text:
-        return None
-    return text
 
 
 def _matches(path: str, pattern: str) -> bool:
