@@ -538,6 +538,9 @@ async def test_a_file_of_any_encoding_is_read_and_edited_in_place(data: bytes, n
             edit = {"old": "int x = 1;", "new": "int \u00fc = 1;"}
             said = await refused(client, "write_files", **commit, files=[{"path": "a.c", "sha": SHA, "edits": [edit]}])
             assert "not UTF-8" in said
+            shown = GERMAN.replace("\u00fc", "\ufffd")
+            files = [{"path": "a.c", "sha": SHA, "content": shown}]
+            assert "in place of its own bytes" in await refused(client, "write_files", **commit, files=files)
     (sent,) = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
     # All other bytes are as they were.
     assert sum(old != new for old, new in zip(data, base64.b64decode(sent["contents"]), strict=True)) == 1

@@ -16,7 +16,7 @@ from mcp_github.client.api import Api, partial_success
 from mcp_github.models import Done
 from mcp_github.policy import FileChange, FilePath, Ref, TextEdit, WriteRepo
 from mcp_github.requests.branches import EMPTY_REPOSITORY_STATUS, find_head, make_branch, resolve_sha
-from mcp_github.requests.file_texts import FileText, decode_text, encode_like
+from mcp_github.requests.file_texts import REPLACEMENT, FileText, decode_text, encode_like
 from mcp_github.requests.files import SYMLINK_MODE, fetch_blob, fetch_contents
 from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 
@@ -219,6 +219,9 @@ async def _new_content(api: Api, repo: WriteRepo, head: Ref, change: FileChange)
     if change.delete:
         return None
     if change.content is not None:
+        if existing is not None and not change.is_base64 and REPLACEMENT in change.content:
+            blob = await fetch_blob(api, repo, change.path, head, internal=True)
+            _require_known_bytes(change.name, blob.data)
         return _encode_content(change, _start_of(existing))
     blob = await fetch_blob(api, repo, change.path, head, internal=True)
     return _apply_edits(change.name, blob.data, change.edits)
@@ -365,6 +368,16 @@ def _apply_edits(name: str, data: bytes, edits: Sequence[TextEdit]) -> bytes:
             )
         text = text.replace(edit.old, edit.new)
     return file_text.encode(text)
+
+
+def _require_known_bytes(name: str, data: bytes) -> None:
+    """Raise `Conflict` for a file with bytes that were shown as U+FFFD: a new content with that has lost them."""
+    file_text = decode_text(data)
+    if file_text is not None and file_text.has_unknown_bytes:
+        raise Conflict(
+            f"{quote(name)} is not UTF-8, and the new content has {REPLACEMENT} in place of its own bytes.",
+            "Change it with `edits`, which leave them as they are.",
+        )
 
 
 def _require_encodable(name: str, edit: TextEdit, file_text: FileText) -> None:

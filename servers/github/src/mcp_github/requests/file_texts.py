@@ -10,7 +10,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-__all__ = ["FileText", "decode_text", "encode_like"]
+__all__ = ["REPLACEMENT", "FileText", "decode_text", "encode_like"]
 
 # The longer mark first: that of UTF-32 begins with that of UTF-16.
 _ENCODINGS_BY_MARK = {
@@ -24,7 +24,7 @@ _ENCODINGS_BY_MARK = {
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 # What stands for a byte that is not UTF-8.
 _UNKNOWN_BYTES = re.compile("[\udc80-\udcff]")
-_REPLACEMENT = "\ufffd"
+REPLACEMENT = "\ufffd"
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class FileText:
     @property
     def display_text(self) -> str:
         """The text, in which bytes that could be any character are U+FFFD."""
-        return _UNKNOWN_BYTES.sub(_REPLACEMENT, self.text)
+        return _UNKNOWN_BYTES.sub(REPLACEMENT, self.text)
 
     @property
     def note(self) -> str:
         """What readers have to know of the encoding; empty for UTF-8."""
         if self.has_unknown_bytes:
-            return f"not UTF-8: bytes that are not are shown as {_REPLACEMENT}"
+            return f"not UTF-8: bytes that are not are shown as {REPLACEMENT}"
         if self.encoding == "utf-8":
             return ""
         return self.encoding.upper()
