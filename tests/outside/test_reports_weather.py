@@ -57,6 +57,9 @@ def more_places(monkeypatch: pytest.MonkeyPatch) -> None:
             place("Berlinstraße", 49.47605, 10.9714, "Europe/Berlin", None, admin1="Bavaria", country="Germany"),
             place("Waitangi", -43.9535, -176.5597, "Pacific/Chatham", 300, country="New Zealand", country_code="NZ"),
             place("Malko", 42.9, 24.1, "Europe/Sofia", 70, postcodes=["2452"], **_BG),
+            place("Akureyri", 65.68353, -18.0878, "Atlantic/Reykjavik", 16563, country="Iceland", elevation=9999.0),
+            place("Mariehamn", 60.09726, 19.93481, "Europe/Mariehamn", 11461, country="Åland", country_code="AX"),
+            place("Pago Pago", -14.27806, -170.7025, "Pacific/Pago_Pago", 11500, country_code="AS"),
         ],
     )
 
@@ -747,3 +750,26 @@ async def test_a_forecast_for_an_airport_that_is_over_is_told_as_old(
         upstream.fail("/api/data/metar", 200, json.dumps([report]).encode())
         found = await fetch_airport(world.cache, AirportCode("LTBJ"), "metric")
     assert found.notes == ([f"[OLD: the TAF was valid until {end}.]"] if end else [])
+
+
+@pytest.mark.reported("open-meteo/open-meteo#2108")
+@pytest.mark.reported("open-meteo/open-meteo#314")
+@pytest.mark.reported("qdonnars/ohmywind#429")
+@pytest.mark.parametrize("number", ["-nan", "nan", "NaN", "-inf", "Infinity"])
+async def test_a_number_that_is_none_is_unknown_and_the_rest_is_told(upstream: Upstream, number: str) -> None:
+    body = (
+        f'{{"latitude":{number},"longitude": {number} ,"elevation":{number},"timezone":"Europe/London",'
+        '"current_units":{"temperature_2m":"°C","wind_speed_10m":"km/h"},'
+        f'"current":{{"time":1790000000,"interval":900,"temperature_2m":8.4,"wind_speed_10m":{number}}}}}'
+    )
+    upstream.fail("current=", 200, body.encode(), times=9)
+    said = await called(upstream, "get_weather", place="54.8945,-2.503", days=1)
+    assert ": temperature 8.4 °C; unknown: wind speed" in said and "The present is missing" not in said
+
+
+@pytest.mark.reported("open-meteo/open-meteo#869")
+@pytest.mark.reported("guidocioni/point_wx#137")
+@pytest.mark.usefixtures("more_places")
+async def test_no_town_lies_ten_kilometres_high(upstream: Upstream) -> None:
+    said = await called(upstream, "get_weather", place="Akureyri")
+    assert "38 m above the sea" in said and "9999" not in said

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-__all__ = ["as_object", "as_objects", "is_part_of_list"]
+__all__ = ["as_object", "as_objects", "is_part_of_list", "parse_json"]
+
+# How C writes a number that is none, in the place of a value.
+_BARE_NAN = re.compile(rb"(?<=[:,\[])\s*-?(?:nan|inf)\s*(?=[,\]}])")
+
+
+def parse_json(body: bytes) -> Any:
+    """Return what `body` says, with null for each number that is none.
+
+    JSON has no such numbers, but for some points Open-Meteo writes the coordinates as `-nan` beside a good forecast.
+
+    Raises:
+        ValueError: it is no JSON otherwise either.
+    """
+    try:
+        return json.loads(body, parse_constant=_read_constant)
+    except ValueError:
+        return json.loads(_BARE_NAN.sub(b"null", body), parse_constant=_read_constant)
+
+
+def _read_constant(_: str) -> None:
+    """Return null for `NaN` and `Infinity`, which Python takes for numbers."""
 
 
 def as_object(value: Any) -> dict[str, Any]:

@@ -49,8 +49,9 @@ GEOCODED = "found"
 _DOMINANT_RATIO = 20
 # A place with so many people is meant by its name alone, whatever else has the same name in other languages.
 _FAMOUS_POPULATION = 50_000
-# The geocoder's source writes -9999 for the elevation where it knows none.
+# The geocoder writes -9999 or 9999 for an elevation that it does not know: no place lies lower or higher than these.
 _MIN_ELEVATION_M = -500
+_MAX_ELEVATION_M = 8900
 _MAX_LISTED_OTHERS = 3
 _CHOOSE_ONE = "Call again with one of these as `place`."
 
@@ -183,7 +184,7 @@ def place_from_result(result: Result, resolved: str) -> Place:
     country = str(result.get("country_code") or "").upper() or None
     elevation = result.get("elevation")
     elevation_m = None
-    if isinstance(elevation, int | float) and elevation > _MIN_ELEVATION_M:
+    if isinstance(elevation, int | float) and _MIN_ELEVATION_M < elevation < _MAX_ELEVATION_M:
         elevation_m = float(elevation)
     return point_at(
         float(result["latitude"]),

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.remote import Failed, FetchResult, NotModified, Outcome
-from mcp_weather.engine.json_values import as_object
+from mcp_weather.engine.json_values import as_object, parse_json
 from mcp_weather.engine.requests.cap_xml import read_cap_xml
 from mcp_weather.engine.requests.document_shape import find_defect
 from mcp_weather.engine.requests.queries import CAP_SERVICES, is_cap_index
@@ -83,7 +83,7 @@ class ResponseCheck:
         if response.service in CAP_SERVICES:
             return self._judge_cap(response)
         try:
-            content: Any = json.loads(response.body)
+            content = parse_json(response.body)
         except (ValueError, RecursionError):
             return Failed(f"{response.name} sent something that is not JSON.")
         if response.status >= 400:
@@ -127,13 +127,13 @@ def _judge_not_found(response: ServiceResponse) -> Outcome:
     """Judge a 404 of the Weather Service: outside its coverage it is an answer, and one that lasts."""
     if response.key.startswith("nws/points/") and b"InvalidPoint" in response.body:
         return FetchResult(_NO_POINT, _DAY)
-    return Failed(f"{response.name} has nothing there just now: it answered 404.", _MINUTE)
+    return Failed(f"{response.name} has nothing there just now: it answered 404{_quote_reason(response)}.", _MINUTE)
 
 
 def _quote_reason(response: ServiceResponse) -> str:
     """Return the reason of a failure, as the end of a sentence; empty if the service does not say."""
     try:
-        reason = _refusal_reason(json.loads(response.body))
+        reason = _refusal_reason(parse_json(response.body))
     except (ValueError, RecursionError):
         return ""
     if not reason:
