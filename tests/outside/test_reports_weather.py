@@ -773,3 +773,42 @@ async def test_a_number_that_is_none_is_unknown_and_the_rest_is_told(upstream: U
 async def test_no_town_lies_ten_kilometres_high(upstream: Upstream) -> None:
     said = await called(upstream, "get_weather", place="Akureyri")
     assert "38 m above the sea" in said and "9999" not in said
+
+
+@pytest.mark.reported("itskovacs/trip#7")
+@pytest.mark.reported("osmandapp/OsmAnd#12521")
+@pytest.mark.reported("osmandapp/OsmAnd#11809")
+@pytest.mark.reported("tankaru/OpenSwitchMapsWeb#35")
+@pytest.mark.parametrize(
+    ("written", "where"),
+    [
+        ("https://www.google.com/maps/place/Bern/@46.91,7.31,11z/data=!4m6!8m2!3d46.9480!4d7.4474", "46.9480,7.4474"),
+        ("https://google.com/maps/@46.91,7.31,11z/data=!8m2!3d46.95!4d7.44!8m2!3d46.9480!4d7.4474", "46.9480,7.4474"),
+        ("https://www.google.com/maps/@46.91,7.31,11z", "46.9100,7.3100"),
+        ("https://www.google.com/maps/search/?api=1&query=46.9480%2C7.4474", "46.9480,7.4474"),
+        ("http://maps.google.com/maps?q=46.9480%2C7.4474%28Meeting+point%29", "46.9480,7.4474"),
+        ("https://www.openstreetmap.org/?mlat=46.9480&mlon=7.4474#map=12/46.91/7.31", "46.9480,7.4474"),
+    ],
+)  # fmt: skip
+async def test_a_link_to_a_map_means_its_pin_and_not_its_middle(upstream: Upstream, written: str, where: str) -> None:
+    failed, said = await forecast(upstream, place=written)
+    assert not failed and f"({where}, " in said, said
+
+
+@pytest.mark.reported("kadas-albireo/kadas-albireo2#324")
+@pytest.mark.reported("kagix/exists#10")
+@pytest.mark.parametrize(
+    ("written", "where"),
+    [
+        ("51.4, 0.2 (Zurich)", "51.4000,0.2000"), ("Zurich (51.4, 0.2)", "51.4000,0.2000"),
+        ("51.4N 0.2E (51°24'N 0°12'E)", "51.4000,0.2000"), ("51.4,0.2,408", "51.4000,0.2000"),
+        ("51.4000°N, 0.2000°E, 408 m", "51.4000,0.2000"), ("lat 33.9 S, lon 18.4 E", "-33.9000,18.4000"),
+        ("北纬39.9度 东经116.4度", "39.9000,116.4000"), ("北緯35度42分 東経139度42分", "35.7000,139.7000"),
+        ("북위 37도 30분 동경 127도", "37.5000,127.0000"), ("55.75° с. ш. 37.62° в. д.", "55.7500,37.6200"),
+    ],
+)  # fmt: skip
+async def test_coordinates_with_something_beside_them_are_coordinates(
+    upstream: Upstream, written: str, where: str
+) -> None:
+    failed, said = await forecast(upstream, place=written)
+    assert not failed and f"({where}, " in said and "coordinates)" in said, said

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
+from urllib.parse import unquote
 
 __all__ = ["AmbiguousHemisphere", "Coordinates", "parse_coordinates"]
 
 _NUMBER = r"[+-]?\d{1,3}(?:\.\d*)?"
 _DECIMAL = r"[+-]?\d{1,3}\.\d+"
 
-_MAP_LINK = re.compile(rf"(?:https?://.*?)?[@=/]({_DECIMAL})[,/]({_DECIMAL})(?:[,&?/].*)?", re.IGNORECASE)
+# The place that a link means: a pin of Google Maps or of OpenStreetMap.
+_MAP_PINS = (re.compile(rf"!3d({_DECIMAL})!4d({_DECIMAL})"), re.compile(rf"\bmlat=({_DECIMAL})&mlon=({_DECIMAL})"))
+# Without a pin it is what the link searches for, or the middle of the map.
+_MAP_LINK = re.compile(rf"(?:https?://.*?)?[@=/]({_DECIMAL})[,/]({_DECIMAL})(?:[,&?/( ].*)?", re.IGNORECASE)
 _ISO_6709 = re.compile(r"([+-]\d{1,2}(?:\.\d+)?)([+-]\d{1,3}(?:\.\d+)?)/?")
 # RFC 5870 allows a height and parameters after the two numbers.
 _GEO_URI = re.compile(rf"geo:\s*({_NUMBER}),({_NUMBER})(?:,{_NUMBER})?(?:[;?].*)?", re.IGNORECASE)
@@ -25,6 +29,7 @@ _LOOKALIKES = str.maketrans(
 _LABELLED_NUMBER = re.compile(
     rf"(lat|lon|lng|long)(?:itude)?[\"']?\s*[:=]?\s*[\"']?({_NUMBER})(?![\d.])", re.IGNORECASE
 )
+_LABEL = re.compile(r"\b(?:lat|lon|lng|long)(?:itude)?\b\.?\s*[:=]?\s*", re.IGNORECASE)
 _LABEL_PUNCTUATION = " ,;&{}()[]\"'"
 _LINK_START = re.compile(r"\s*https?:", re.IGNORECASE)
 
@@ -38,10 +43,23 @@ _AXIS_MARK = re.compile(r"[.°NSEW]", re.IGNORECASE)
 _DECIMAL_COMMAS = re.compile(r"\s*([+-]?\d{1,3}),(\d+)\s*(?:;\s*|\s)([+-]?\d{1,3}),(\d+)\s*")
 
 _DIRECTION_NAME = re.compile(r"\b(north|south|east|west)\b", re.IGNORECASE)
+# Of Chinese, Japanese, Korean and Russian, without the full stops and spaces of abbreviations.
+_TRANSLATIONS = {
+    "北纬": "N", "北緯": "N", "南纬": "S", "南緯": "S", "东经": "E", "東經": "E", "東経": "E", "西经": "W", "西經": "W",
+    "西経": "W", "북위": "N", "남위": "S", "동경": "E", "서경": "W", "сш": "N", "юш": "S", "вд": "E", "зд": "W",
+    "度": "°", "分": "'", "도": "°", "분": "'", "秒": '"', "초": '"',
+}  # fmt: skip
+_TRANSLATED = re.compile(
+    r"[北南][纬緯]|[东東西][经經経]|[북남]위|[동서]경|[сю]\.?\s?ш\.?|[вз]\.?\s?д\.?|[度分秒도분초]", re.I
+)
 _UNIT_NAME = re.compile(r"\b(?:degrees?|deg|minutes?|min|seconds?|sec)\b\.?", re.IGNORECASE)
 _UNIT_LETTERS = re.compile(r"(?<=\d)\s*d\s*(\d+)\s*m\s*(\d+(?:\.\d*)?)\s*s(?!outh)", re.IGNORECASE)
 _UNIT_MARKS = re.compile(r"[\s°'′’´`\"″”:,;/|]*")
 _DIRECTION_PAIRS = frozenset({"NE", "NW", "SE", "SW", "EN", "WN", "ES", "WS"})
+_WITH_BRACKETS = re.compile(r"(?P<outside>[^()]+)\((?P<inside>[^()]+)\)")
+_WITH_HEIGHT = re.compile(
+    rf"(?P<point>.*\d\.\d.*?(?:[°NSEW]|,\s*{_DECIMAL}))\s*,\s*[+-]?\d{{1,5}}(?:\.\d+)?\s*(?:m|ft)?", re.IGNORECASE
+)
 
 
 class AmbiguousHemisphere(ValueError):
@@ -59,18 +77,48 @@ def parse_coordinates(text: str) -> Coordinates | None:
     """Return the coordinates in `text`, whichever of the two comes first; None if it is something else.
 
     `47.37,8.55`, `47.37 8.55`, `(47.37; 8.55)`, `47,37; 8,55`, `geo:47.37,8.55`, `8.55E 47.37N`, `47°22'N 8°33'E`,
-    `lat=47.37, lon=8.55`, `{"latitude": 47.37, "longitude": 8.55}`, `N 47 22 12, E 8 33 0`, `POINT(8.55 47.37)`, links
-    to maps.
+    `lat=47.37, lon=8.55`, `{"latitude": 47.37, "longitude": 8.55}`, `N 47 22 12, E 8 33 0`, `POINT(8.55 47.37)`,
+    `北纬47.37度 东经8.55度`, links to maps. A height may follow, and a name or the same in another form in brackets.
 
     Raises:
         AmbiguousHemisphere: a number has both a sign and a direction.
     """
+    if _LINK_START.match(text):
+        text = unquote(text)
+    point = _parse_point(text)
+    if point is not None:
+        return point
+    if match := _WITH_HEIGHT.fullmatch(text.strip()):
+        return _parse_point(match["point"])
+    if match := _WITH_BRACKETS.fullmatch(text.strip()):
+        return _parse_point_with_mark(match["outside"]) or _parse_point_with_mark(match["inside"])
+    return None
+
+
+def _parse_point_with_mark(text: str) -> Coordinates | None:
+    """Return the coordinates in a part of a text; two whole numbers may be anything else there."""
+    if not _AXIS_MARK.search(text):
+        return None
+    return _parse_point(text)
+
+
+def _parse_point(text: str) -> Coordinates | None:
+    """Return the coordinates in `text`, around which there is nothing else; None if it is something else.
+
+    Raises:
+        AmbiguousHemisphere: a number has both a sign and a direction.
+    """
+    for pin in _MAP_PINS:
+        if pins := pin.findall(text):
+            # Before the pin itself a link may have the place that its address is of.
+            latitude, longitude = pins[-1]
+            return Coordinates(float(latitude), float(longitude))
     if point := _WKT_POINT.fullmatch(text.strip()):
         return Coordinates(latitude=float(point[2]), longitude=float(point[1]))
     for notation in (_MAP_LINK, _ISO_6709, _GEO_URI):
         if match := notation.fullmatch(text.strip()):
             return Coordinates(latitude=float(match[1]), longitude=float(match[2]))
-    plain = _INTRODUCTION.sub("", text.translate(_LOOKALIKES))
+    plain = _INTRODUCTION.sub("", _TRANSLATED.sub(_translate, text).translate(_LOOKALIKES))
     abbreviated = _abbreviate(plain)
     directions = "".join(filter(str.isalpha, abbreviated))
     if directions in _DIRECTION_PAIRS:
@@ -78,9 +126,14 @@ def parse_coordinates(text: str) -> Coordinates | None:
     return _parse_labelled(plain) or _parse_pair(plain.strip("()[]{} "))
 
 
+def _translate(word: re.Match[str]) -> str:
+    """Return the letter of a direction, or the mark of a unit."""
+    return _TRANSLATIONS[re.sub(r"[.\s]", "", word[0].lower())]
+
+
 def _abbreviate(text: str) -> str:
-    """Return `text` in capitals, with directions as letters and units as marks."""
-    lettered = _DIRECTION_NAME.sub(lambda name: name[0][0], text)
+    """Return `text` in capitals, with directions as letters and units as marks, without names of the axes."""
+    lettered = _DIRECTION_NAME.sub(lambda name: name[0][0], _LABEL.sub("", text))
     marked = _UNIT_LETTERS.sub(r"°\1'\2'", lettered)
     return _UNIT_NAME.sub("'", marked).upper().strip("()[] ")
 
