@@ -812,3 +812,43 @@ async def test_coordinates_with_something_beside_them_are_coordinates(
 ) -> None:
     failed, said = await forecast(upstream, place=written)
     assert not failed and f"({where}, " in said and "coordinates)" in said, said
+
+
+@pytest.mark.reported("michaeldavie/env_canada#123")
+@pytest.mark.reported("michaeldavie/env_canada#127")
+@pytest.mark.parametrize(
+    ("colour", "kind", "severity"),
+    [
+        ("yellow", "warning", "Moderate"), ("orange", "warning", "Severe"), ("red", "warning", "Extreme"),
+        ("Red", "advisory", "Extreme"), (None, "warning", "Severe"), (None, "statement", "Minor"),
+        (None, None, "severity unknown"),
+    ],
+)  # fmt: skip
+async def test_an_alert_of_canada_is_as_bad_as_its_colour(
+    upstream: Upstream, colour: str | None, kind: str | None, severity: str
+) -> None:
+    def colour_alerts(document: dict[str, Any]) -> None:
+        for feature in document["features"]:
+            feature["properties"] |= {"risk_colour_en": colour, "alert_type": kind}
+
+    upstream.fail("/collections/", change=colour_alerts)
+    said = await called(upstream, "get_alerts", place="Toronto")
+    assert f"- freezing rain warning ({severity}) from" in said
+
+
+@pytest.mark.reported("breezy-weather/breezy-weather#1471")
+@pytest.mark.usefixtures("more_places")
+@pytest.mark.parametrize(
+    ("where", "listed", "code"), [("42.5,1.52", "feeds-france", "FR001"), ("Mariehamn", "feeds-finland", "FI043")]
+)
+async def test_the_warnings_of_a_neighbour_count_where_its_list_has_an_area(
+    upstream: Upstream, where: str, listed: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        imitation, "GAZETTEER", [*imitation.GAZETTEER, place("Andorra", 42.5, 1.52, "Europe/Andorra", 20)]
+    )
+    area = {"areaDesc": "There", "geocode": [{"valueName": "EMMA_ID", "value": code}]}
+    message = {"identifier": "a", "status": "Actual", "msgType": "Alert", "info": [{"event": "Gale", "area": [area]}]}
+    upstream.fail(listed, 200, json.dumps({"warnings": [{"alert": message}]}).encode())
+    said = await called(upstream, "get_alerts", place=where)
+    assert "- Gale" in said and "not known whether" not in said

@@ -82,7 +82,7 @@ async def test_canada_is_asked_for_the_point(upstream: Upstream) -> None:
             found = await world.engine.alerts.fetch(await world.place(place))
             assert found.status == "alerts" and found.covered_by == ["Environment Canada"]
             assert [alert.event for alert in found.alerts] == ["freezing rain warning"]
-            assert found.alerts[0].severity == "Severe" and found.alerts[0].area == "City of Toronto"
+            assert found.alerts[0].severity == "Moderate" and found.alerts[0].area == "City of Toronto"
         assert (await world.engine.alerts.fetch(await world.place("London, Ontario"))).status == "none"
 
 
@@ -155,7 +155,7 @@ async def test_a_key_of_open_meteo_goes_to_open_meteo_only(upstream: Upstream) -
 def test_areas_are_where_they_should_be() -> None:
     assert area_contains("NL018", 52.99667, 6.5625) and not area_contains("NL008", 52.99667, 6.5625)
     assert area_contains("NL018", 48.0, 11.0) is False and area_contains("XX000", 52.0, 6.0) is None
-    assert sorted(COUNTRIES.values()) == sorted(METEOALARM)
+    assert set(COUNTRIES.values()) == set(METEOALARM)
     square = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
     assert ring_contains(square, 0.5, 0.5) and ring_contains(square, 1.01, 0.5) and not ring_contains(square, 1.05, 0.5)
 

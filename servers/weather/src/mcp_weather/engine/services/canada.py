@@ -15,8 +15,10 @@ __all__ = ["CANADA", "read_alerts"]
 
 CANADA = Source("Environment Canada", "Environment and Climate Change Canada Data Server End-use Licence")
 
-# Canada ranks alerts by their kind; this is CAP's word for it.
-_SEVERITY = {"warning": "Severe", "watch": "Moderate", "advisory": "Minor", "statement": "Minor"}
+# CAP's words for Canada's colours, as Europe's services use them for the same colours.
+_SEVERITY_OF_COLOUR = {"yellow": "Moderate", "orange": "Severe", "red": "Extreme"}
+# What has no colour is ranked by its kind.
+_SEVERITY_OF_KIND = {"warning": "Severe", "watch": "Moderate", "advisory": "Minor", "statement": "Minor"}
 
 
 def read_alerts(document: dict[str, Any], zone: tzinfo, language: str) -> list[Alert]:
@@ -42,7 +44,7 @@ def _read_alert(properties: dict[str, Any], number: int, zone: tzinfo, language:
     return Alert(
         id=read_text(properties.get("id")) or f"without an identifier {number}",
         event=read_text(properties.get(f"alert_name_{suffix}")) or "Alert that can't be read",
-        severity=_SEVERITY.get(str(properties.get("alert_type") or "")),
+        severity=_read_severity(properties),
         headline=read_text(properties.get(f"alert_short_name_{suffix}")),
         area=read_text(properties.get(f"feature_name_{suffix}")),
         onset=format_local(properties.get("validity_datetime") or properties.get("publication_datetime"), zone),
@@ -50,3 +52,9 @@ def _read_alert(properties: dict[str, Any], number: int, zone: tzinfo, language:
         sender=CANADA.name,
         description=read_text(properties.get(f"alert_text_{suffix}")),
     )
+
+
+def _read_severity(properties: dict[str, Any]) -> str | None:
+    """Return how bad it may get; None if neither a colour nor a kind says so."""
+    severity = _SEVERITY_OF_COLOUR.get(str(properties.get("risk_colour_en")).lower())
+    return severity or _SEVERITY_OF_KIND.get(str(properties.get("alert_type")))

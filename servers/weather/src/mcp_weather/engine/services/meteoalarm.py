@@ -15,8 +15,9 @@ __all__ = ["COUNTRIES", "METEOALARM", "read_alerts"]
 
 METEOALARM = Source("MeteoAlarm (EUMETNET)", "CC BY 4.0")
 
-# The name of each country's list, by ISO 3166-1 code.
+# The name of each country's list, by ISO 3166-1 code. Andorra is an area of France's list, Åland one of Finland's.
 COUNTRIES = {
+    "AD": "france", "AX": "finland",
     "AT": "austria", "BA": "bosnia-herzegovina", "BE": "belgium", "BG": "bulgaria", "CH": "switzerland", "CY": "cyprus",
     "CZ": "czechia", "DE": "germany", "DK": "denmark", "EE": "estonia", "ES": "spain", "FI": "finland", "FR": "france",
     "GB": "united-kingdom", "GR": "greece", "HR": "croatia", "HU": "hungary", "IE": "ireland", "IL": "israel",
