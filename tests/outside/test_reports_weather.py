@@ -814,6 +814,30 @@ async def test_coordinates_with_something_beside_them_are_coordinates(
     assert not failed and f"({where}, " in said and "coordinates)" in said, said
 
 
+@pytest.mark.reported("weather-gov/weather.gov#1939")
+@pytest.mark.reported("weather-gov/weather.gov#852")
+@pytest.mark.reported("weather-gov/api#15")
+@pytest.mark.reported("finity69x2/nws_alerts#91")
+@pytest.mark.parametrize(
+    ("ends", "vtec", "until"),
+    [
+        (None, None, " until 2026-09-01T14:00-05:00"),
+        ("2026-09-01T20:00:00-05:00", None, " until 2026-09-01T20:00-05:00"),
+        ("2026-09-01T20:00:00-05:00", ["/O.NEW.KBMX.WI.Y.0001/"], " until 2026-09-01T20:00-05:00"),
+        (None, ["/O.EXT.KBMX.FL.W.0013.000000T0000Z-000000T0000Z/"], ""),
+    ],
+)  # fmt: skip
+async def test_an_alert_ends_when_it_says_or_with_its_message_if_it_has_no_code_for_an_event(
+    upstream: Upstream, ends: str | None, vtec: list[str] | None, until: str
+) -> None:
+    item = alert("a", onset="2026-09-01T10:00:00-05:00", expires="2026-09-01T14:00:00-05:00", ends=ends)
+    if vtec:
+        item["properties"]["parameters"] = {"VTEC": vtec}
+    upstream.fail("/alerts/active", 200, json.dumps({"type": "FeatureCollection", "features": [item]}).encode())
+    said = await called(upstream, "get_alerts", place=_BIRMINGHAM)
+    assert f" from 2026-09-01T10:00-05:00{until}: " in said
+
+
 @pytest.mark.reported("michaeldavie/env_canada#123")
 @pytest.mark.reported("michaeldavie/env_canada#127")
 @pytest.mark.parametrize(
@@ -852,3 +876,45 @@ async def test_the_warnings_of_a_neighbour_count_where_its_list_has_an_area(
     upstream.fail(listed, 200, json.dumps({"warnings": [{"alert": message}]}).encode())
     said = await called(upstream, "get_alerts", place=where)
     assert "- Gale" in said and "not known whether" not in said
+
+
+@pytest.mark.reported("breezy-weather/breezy-weather#1476")
+@pytest.mark.usefixtures("more_places")
+async def test_an_empty_list_says_nothing_of_islands_that_the_service_has_no_point_for(upstream: Upstream) -> None:
+    said = await called(upstream, "get_alerts", place="Pago Pago")
+    assert "Not known: no service built in covers this place" in said and "None in effect" not in said
+
+
+@pytest.mark.reported("netbymatt/ws4kp#230")
+async def test_why_there_is_no_forecast_at_sea_is_told(upstream: Upstream) -> None:
+    refusal = {"title": "Marine Forecast Not Supported", "detail": "No forecasts for marine areas.", "status": 404}
+    upstream.fail("/forecast", 404, json.dumps(refusal).encode())
+    failed, said = await forecast(upstream, place=_BIRMINGHAM, source="nws")
+    assert failed and "`No forecasts for marine areas`" in said
+
+    def lose_grid(document: dict[str, Any]) -> None:
+        document["properties"] |= {"gridId": None, "gridX": None, "gridY": None}
+
+    upstream.fail("/points/", change=lose_grid, times=9)
+    failed, said = await forecast(upstream, place=_BIRMINGHAM, source="nws")
+    assert failed and "has no forecast and no stations for this point. Call again without `source`." in said
+    said = await called(upstream, "get_weather", place=_BIRMINGHAM)
+    assert "[Nothing measured: The National Weather Service has no forecast and no stations for this point.]" in said
+
+
+@pytest.mark.reported("weather-gov/weather.gov#1726")
+@pytest.mark.reported("weather-gov/weather.gov#1831")
+@pytest.mark.reported("netbymatt/ws4kp#114")
+async def test_the_nearest_station_is_asked_and_its_distance_told(upstream: Upstream) -> None:
+    def place_stations(document: dict[str, Any]) -> None:
+        names = ("KTCL", None, "KXYZ", "KBHM")
+        points = ([-87.61, 33.22], [-86.8, 33.5], None, [-86.75, 33.56])
+        document["features"] = [
+            {"properties": {"stationIdentifier": name}, "geometry": point and {"type": "Point", "coordinates": point}}
+            for name, point in zip(names, points, strict=True)
+        ]
+
+    upstream.fail("/gridpoints/BMX/", change=place_stations)
+    said = await called(upstream, "get_weather", place=_BIRMINGHAM)
+    assert "Observed at station KBHM, 7.2 km away, at " in said
+    assert not any("/stations/KTCL" in request for request in upstream.requests)

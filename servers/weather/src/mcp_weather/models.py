@@ -87,11 +87,13 @@ class Reading(_SharedModel):
     """Values of one moment; `values[i]` is `names[i]` in `units[i]`, null if unknown.
 
     Attributes:
+        distance_km: from the place to the station.
         periods: the time that amounts and gusts are of, by their names.
     """
 
     observed_at: str | None = None
     station: str | None = None
+    distance_km: float | None = None
     names: list[str]
     units: list[str]
     values: list[Value]
@@ -112,6 +114,8 @@ class Reading(_SharedModel):
         line = title
         if self.station:
             line += f" {self.station}"
+        if self.distance_km is not None:
+            line += f", {self.distance_km:g} km away,"
         line += f" at {self.observed_at or 'an unknown time'}: {', '.join(known)}"
         if unknown:
             line += f"; unknown: {', '.join(unknown)}"

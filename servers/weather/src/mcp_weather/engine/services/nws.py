@@ -13,10 +13,12 @@ from mcp_weather.engine.computed.timestamps import moment_at, zone_of
 from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.nws_documents import (
     NWS,
+    Station,
     observed_at,
     read_alerts,
     read_forecast,
     read_observation,
+    read_stations,
 )
 from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from mcp_weather.engine.services.source import origin_of
@@ -27,6 +29,8 @@ from mcp_weather.policy.units import Units
 __all__ = ["COUNTRIES", "NationalWeatherService", "may_cover"]
 
 COUNTRIES = {"US", "PR", "GU", "VI", "AS", "MP", "UM"}
+# It has no grid for most of these: whether an empty list says anything of a place there, only its point tells.
+_PARTLY_COVERED = {"AS", "UM"}
 
 _MAX_STATIONS = 3
 # A station's observation is called old after so many seconds.
@@ -82,8 +86,19 @@ class GridPoint:
         return queries.nws_stations_key(*self._cell())
 
     def _cell(self) -> tuple[str, int, int]:
-        """Return the office and the cell of its grid."""
-        return str(self.properties["gridId"]), int(self.properties["gridX"]), int(self.properties["gridY"])
+        """Return the office and the cell of its grid.
+
+        Raises:
+            NotFound: the Service covers the point and has no grid there.
+        """
+        match self.properties:
+            case {"gridId": str() as office, "gridX": int() as x, "gridY": int() as y}:
+                return office, x, y
+            case _:
+                raise NotFound(
+                    "The National Weather Service has no forecast and no stations for this point.",
+                    "Call again without `source`.",
+                )
 
 
 class _Observation(NamedTuple):
@@ -145,7 +160,7 @@ class NationalWeatherService:
                 return None
             return ServiceAlerts(NWS.name, problem=str(problem))
         answer = ServiceAlerts.read(NWS.name, document, alerts, origin_of(snapshot, NWS), zone)
-        if alerts or place.country in COUNTRIES:
+        if alerts or place.country in COUNTRIES - _PARTLY_COVERED:
             return answer
         # It has no alerts for places elsewhere either, so ask whether it covers this one.
         try:
@@ -173,11 +188,11 @@ class NationalWeatherService:
             return None
         if point is None:
             return None
-        stations: list[Any] = (await self.cache.get(point.stations_key())).json().get("features") or []
+        document = (await self.cache.get(point.stations_key())).json()
+        stations = read_stations(document, place)[:_MAX_STATIONS]
         newest: _Observation | None = None
-        for station in stations[:_MAX_STATIONS]:
-            identifier = str(station["properties"]["stationIdentifier"])
-            observation = await self._fetch_station(identifier, units, point.zone)
+        for station in stations:
+            observation = await self._fetch_station(station, units, point.zone)
             if observation is None:
                 continue
             if self._age_seconds(observation) <= _MAX_OBSERVATION_AGE_SECONDS:
@@ -185,7 +200,7 @@ class NationalWeatherService:
             if newest is None or observation.moment > newest.moment:
                 newest = observation
         if newest is None:
-            names = ", ".join(str(station["properties"]["stationIdentifier"]) for station in stations[:_MAX_STATIONS])
+            names = ", ".join(station.identifier for station in stations)
             raise Unavailable(f"no data from the stations near ({names or 'there are none'}).", "Try again later.")
         return self._mark_old(newest)
 
@@ -215,10 +230,10 @@ class NationalWeatherService:
             return UTC
         return point.zone
 
-    async def _fetch_station(self, station: str, units: Units, zone: tzinfo) -> _Observation | None:
+    async def _fetch_station(self, station: Station, units: Units, zone: tzinfo) -> _Observation | None:
         """Return the latest observation of a station; None if it has no temperature or no time."""
         try:
-            snapshot = await self.cache.get(queries.nws_observation_key(station))
+            snapshot = await self.cache.get(queries.nws_observation_key(station.identifier))
         except Problem:
             return None
         document = snapshot.json()

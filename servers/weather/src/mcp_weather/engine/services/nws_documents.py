@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
@@ -14,9 +15,10 @@ from mcp_weather.engine.json_values import as_object, as_objects
 from mcp_weather.engine.services.cap import NOT_ACTUAL, find_superseded, read_text
 from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Alert, Origin, Reading, Table, Value
+from mcp_weather.policy.place import Place
 from mcp_weather.policy.units import Units
 
-__all__ = ["NWS", "observed_at", "read_alerts", "read_forecast", "read_observation"]
+__all__ = ["NWS", "Station", "observed_at", "read_alerts", "read_forecast", "read_observation", "read_stations"]
 
 NWS = Source("US National Weather Service", "public domain")
 
@@ -62,12 +64,46 @@ _NO_GUSTS = _Quantity("km/h", None)
 _RAW_WIND = re.compile(r"\b(?:\d{3}|VRB)P?\d{2,3}(?:GP?(?P<gusts>\d{2,3}))?KT\b")
 
 
+class Station(NamedTuple):
+    """A station that observes.
+
+    Attributes:
+        distance_km: from the place that was asked for; None if it does not say where it is.
+    """
+
+    identifier: str
+    distance_km: float | None
+
+
+def read_stations(document: dict[str, Any], place: Place) -> list[Station]:
+    """Return the stations of a list, the nearest to `place` first, which the Service's own order does not promise."""
+    stations: list[Station] = []
+    for feature in as_objects(document.get("features")):
+        identifier = as_object(feature.get("properties")).get("stationIdentifier")
+        if isinstance(identifier, str):
+            stations.append(Station(identifier, _measure_distance(feature, place)))
+    return sorted(stations, key=_distance_or_infinity)
+
+
+def _measure_distance(feature: dict[str, Any], place: Place) -> float | None:
+    """Return how many kilometres a GeoJSON point is from `place`; None if it is none."""
+    match as_object(feature.get("geometry")).get("coordinates"):
+        case [int() | float() as longitude, int() | float() as latitude, *_]:
+            return place.distance_km(latitude, longitude)
+        case _:
+            return None
+
+
+def _distance_or_infinity(station: Station) -> float:
+    return math.inf if station.distance_km is None else station.distance_km
+
+
 def observed_at(feature: dict[str, Any]) -> datetime | None:
     """Return when a station observed; None if it does not say."""
     return parse_timestamp(as_object(feature.get("properties")).get("timestamp"))
 
 
-def read_observation(feature: dict[str, Any], station: str, units: Units, origin: Origin, zone: tzinfo) -> Reading:
+def read_observation(feature: dict[str, Any], station: Station, units: Units, origin: Origin, zone: tzinfo) -> Reading:
     """Return a station's observation; what failed quality control counts as missing."""
     properties = as_object(feature.get("properties"))
     columns: list[Column] = []
@@ -80,9 +116,11 @@ def read_observation(feature: dict[str, Any], station: str, units: Units, origin
         columns.append(Column(name, *convert_values(name, [quantity.value], quantity.unit, units)))
     conditions = properties.get("textDescription")
     columns.append(Column("conditions", "", [str(conditions) if conditions else None]))
-    return make_reading(
-        columns, observed_at=format_local(properties.get("timestamp"), zone), station=station, origin=origin
-    )
+    observed = format_local(properties.get("timestamp"), zone)
+    reading = make_reading(columns, observed_at=observed, station=station.identifier, origin=origin)
+    if station.distance_km is None:
+        return reading
+    return reading.model_copy(update={"distance_km": round(station.distance_km, 1)})
 
 
 def _read_raw_gusts(properties: dict[str, Any], quantity: _Quantity) -> _Quantity:
@@ -102,8 +140,8 @@ def _read_raw_gusts(properties: dict[str, Any], quantity: _Quantity) -> _Quantit
 def read_alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
     """Return the alerts of the Service's list of what is in effect or announced, each once.
 
-    That list alone decides: `expires` is when the message is out of date, not when the danger is over, and `ends`
-    may be null. What another alert of the list has replaced is left out; the list keeps such alerts for a while.
+    That list alone decides, not what a message says of its end. What another alert of the list has replaced is left
+    out; the list keeps such alerts for a while.
     """
     listed = [as_object(feature.get("properties")) for feature in as_objects(document["features"])]
     superseded = _find_superseded(listed)
@@ -167,11 +205,22 @@ def _read_alert(properties: dict[str, Any], number: int, zone: tzinfo) -> Alert:
         headline=read_text(properties.get("headline")),
         area=read_text(properties.get("areaDesc")),
         onset=format_local(properties.get("onset") or properties.get("effective"), zone),
-        ends=format_local(properties.get("ends"), zone),
+        ends=format_local(_find_end(properties), zone),
         sender=read_text(properties.get("senderName")),
         description=read_text(properties.get("description")),
         instruction=read_text(properties.get("instruction")),
     )
+
+
+def _find_end(properties: dict[str, Any]) -> Any:
+    """Return when the danger is over; None if that is open.
+
+    `expires` is when the message is out of date. In a message without a code for its event (VTEC) there is no other
+    end; one with such a code and without an end is in force until further notice.
+    """
+    if properties.get("ends") or as_object(properties.get("parameters")).get("VTEC"):
+        return properties.get("ends")
+    return properties.get("expires")
 
 
 def read_forecast(
@@ -201,10 +250,12 @@ def read_forecast(
 
 
 def _select_periods(document: dict[str, Any], now: datetime) -> list[dict[str, Any]]:
-    """Return the periods of a forecast that have not ended."""
-    periods = cast("list[dict[str, Any]]", as_object(document.get("properties")).get("periods") or [])
+    """Return the periods of a forecast that say when they begin and have not ended."""
+    periods = as_objects(as_object(document.get("properties")).get("periods"))
     selected: list[dict[str, Any]] = []
     for period in periods:
+        if parse_timestamp(period.get("startTime")) is None:
+            continue
         end = parse_timestamp(period.get("endTime"))
         if end is None or end > now:
             selected.append(period)
