@@ -918,3 +918,59 @@ async def test_the_nearest_station_is_asked_and_its_distance_told(upstream: Upst
     said = await called(upstream, "get_weather", place=_BIRMINGHAM)
     assert "Observed at station KBHM, 7.2 km away, at " in said
     assert not any("/stations/KTCL" in request for request in upstream.requests)
+
+
+@pytest.mark.reported("amit9838/mousam#172")
+@pytest.mark.reported("home-assistant/frontend#3677")
+@pytest.mark.reported("cohenadair/anglers-log#656")
+@pytest.mark.reported("atareao/my-weather-indicator#44")
+async def test_pressure_is_in_inches_where_all_else_is(upstream: Upstream) -> None:
+    upstream.fail("current=", change=present(pressure_msl=1013.2), times=9)
+    assert "pressure msl 29.92 inHg" in await called(upstream, "get_weather", place=_BIRMINGHAM, units="imperial")
+    assert "pressure msl 1013.2 hPa" in await called(upstream, "get_weather", place=_BIRMINGHAM, units="nautical")
+    said = await called(upstream, "get_metar", place="KBHM", units="imperial")
+    assert "pressure altimeter 30.06 inHg" in said
+
+
+@pytest.mark.reported("open-meteo/open-meteo#1636")
+@pytest.mark.reported("martykan/forecastie#32")
+async def test_snow_on_the_ground_is_told_as_snow_that_falls(upstream: Upstream) -> None:
+    def little_snow(document: dict[str, Any]) -> None:
+        document["hourly"]["snow_depth"] = [0.01] * len(document["hourly"]["time"])
+
+    upstream.fail("hourly=", change=little_snow, times=9)
+    for units, title, depth in (("metric", "snow_depth [cm]", "1"), ("imperial", "snow_depth [inch]", "0.39")):
+        said = await called(upstream, "get_forecast", place="Zurich", hours=1, variables=["precipitation"], units=units)
+        *_, titles, row = said.splitlines()
+        assert row.split(" | ")[titles.split(" | ").index(title)] == depth, said
+
+
+@pytest.mark.reported("ScottSturdivant/rpi_metar#20")
+@pytest.mark.reported("joeyates/metar-parser#11")
+@pytest.mark.reported("mivek/MetarParser#44")
+@pytest.mark.reported("mivek/MetarParser#64")
+@pytest.mark.reported("SafranCassiopee/php-metar-decoder#25")
+@pytest.mark.parametrize(
+    ("report", "miles", "metric", "imperial"),
+    [
+        ("24008KT 9999 FEW030", "6+", "10000+ m", "6.21+ mi"), ("24008KT 210V270 CAVOK", "6+", "10000+ m", "6.21+ mi"),
+        ("00000KT 9999NDV BKN060", "6+", "10000+ m", "6.21+ mi"), ("22005KT 4000 HZ", 2.49, "4000 m", "2.49 mi"),
+        ("02003MPS 0350 R24L/1100 FG", 0.22, "350 m", "0.22 mi"), ("00000KT 0000 FG", 0.03, "<50 m", "<0.031 mi"),
+        ("29007KT 10SM OVC008", "10+", "16093+ m", "10+ mi"), ("18010G20KT 1 1/2SM TS", 1.5, "2414 m", "1.5 mi"),
+        ("VRB03KT M1/4SM FG", 0.25, "<402 m", "<0.25 mi"), ("22012KT P6SM SKC", "6+", "9656+ m", "6+ mi"),
+        ("07010KT 20KM VCSH", None, "20000 m", "12.43 mi"), ("without wind", 7, "11265 m", "7 mi"),
+        ("/////KT //// // //////", None, None, None),
+    ],
+)  # fmt: skip
+async def test_the_visibility_of_a_report_is_in_the_unit_of_who_asks(
+    upstream: Upstream, report: str, miles: object, metric: str | None, imperial: str | None
+) -> None:
+    fields = {"icaoId": "LTBJ", "lat": 38.29, "lon": 27.16, "obsTime": upstream.now(), "visib": miles}
+    body = json.dumps([{**fields, "rawOb": f"METAR LTBJ 200420Z AUTO {report} 09/08 Q1018"}]).encode()
+    upstream.fail("/api/data/metar", 200, body, times=2)
+    for units, shown in (("metric", metric), ("imperial", imperial)):
+        said = await called(upstream, "get_metar", place="LTBJ", units=units)
+        if shown is None:
+            assert re.search(r"unknown: .*\bvisibility\b", said), said
+        else:
+            assert f"visibility {shown}" in said, said

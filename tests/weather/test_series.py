@@ -92,7 +92,7 @@ def test_an_unknown_zone_keeps_its_offset() -> None:
     [
         ("°C", 0, "°F", 32), ("°C", -40, "°F", -40), ("°C", 37.5, "°F", 99.5), ("km/h", 100, "mph", 62.14),
         ("mm", 25.4, "inch", 1), ("cm", 2.54, "inch", 1), ("m", 1000, "ft", 3280.84), ("%", 50, "%", 50),
-        ("hPa", 1013.25, "hPa", 1013.25), ("°", 350, "°", 350), ("μg/m³", 7, "μg/m³", 7),
+        ("hPa", 1013.25, "inHg", 29.92), ("°", 350, "°", 350), ("μg/m³", 7, "μg/m³", 7),
     ],
 )  # fmt: skip
 def test_units_are_converted_by_what_the_upstream_says_they_are(
@@ -195,6 +195,7 @@ def test_a_sum_is_the_same_rain_in_both_systems(amounts: list[float], snow: bool
         ("visibility", "distance=km", 45, ("km", 0.045)), ("visibility", "imperial,distance=ft", 100, ("ft", 328.08)),
         ("wave_height", "distance=km", 1.5, ("m", 1.5)), ("wind_wave_height", "distance=mi", 1.5, ("ft", 4.92)),
         ("swell_wave_height", "imperial", 1.5, ("ft", 4.92)), ("snow_depth", "distance=mi", 0.35, ("ft", 1.15)),
+        ("snow_depth", "metric", 0.35, ("cm", 35)), ("snow_depth", "imperial,wind=kn", 0.35, ("inch", 13.78)),
     ],
 )  # fmt: skip
 def test_a_height_is_no_distance(name: str, said: str, value: float, shown: tuple[str, float]) -> None:

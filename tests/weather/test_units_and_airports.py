@@ -183,7 +183,7 @@ async def test_the_nearest_airport_is_told_as_issued_and_decoded(upstream: Upstr
         assert decoded["wind_direction"] == "variable" and decoded["wind_speed"] == 2
         # Not unknown: the report would have them.
         assert not decoded.keys() & {"wind_gusts", "weather"} and "unknown" not in text(result)
-        assert decoded["visibility"] == "6+" and data["beside"][0].startswith("LSZH 8 km")
+        assert decoded["visibility"] == "10000+" and data["beside"][0].startswith("LSZH 8 km")
         assert 1 < data["distance_km"] < 6 and data["place"]["elevation_m"] == 424
         assert not any("47.42" in request for request in upstream.requests)
         result = await found.call_tool("get_metar", {"place": "LSZH"})

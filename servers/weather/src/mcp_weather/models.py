@@ -116,7 +116,7 @@ class Reading(_SharedModel):
             line += f" {self.station}"
         if self.distance_km is not None:
             line += f", {self.distance_km:g} km away,"
-        line += f" at {self.observed_at or 'an unknown time'}: {', '.join(known)}"
+        line += f" at {self.observed_at or 'an unknown time'}: {', '.join(known) or 'nothing'}"
         if unknown:
             line += f"; unknown: {', '.join(unknown)}"
         return f"{line}\n{self.origin.text()}"

@@ -47,15 +47,22 @@ _CONVERSIONS: dict[str, dict[str, _Conversion]] = {
     "km/h": {"mph": _Conversion(0.621371), "kn": _Conversion(1 / 1.852), "m/s": _Conversion(1 / 3.6)},
     "mm": {"inch": _Conversion(1 / 25.4)},
     "cm": {"inch": _Conversion(1 / 2.54)},
-    "m": {"ft": _Conversion(3.28084), "km": _Conversion(0.001), "mi": _Conversion(1 / 1609.344)},
+    "m": {
+        "ft": _Conversion(3.28084), "km": _Conversion(0.001), "mi": _Conversion(1 / 1609.344),
+        "cm": _Conversion(100.0), "inch": _Conversion(1 / 0.0254),
+    },
     "hPa": {"inHg": _Conversion(0.0295299831), "mmHg": _Conversion(0.750061683)},
     "m³/s": {"ft³/s": _Conversion(35.3147)},
-}
+}  # fmt: skip
 _SYSTEM_UNITS: dict[System, dict[str, str]] = {
     "metric": {},
     "nautical": {"km/h": "kn"},
-    "imperial": {"°C": "°F", "km/h": "mph", "mm": "inch", "cm": "inch", "m": "ft", "m³/s": "ft³/s"},
-}
+    "imperial": {
+        "°C": "°F", "km/h": "mph", "mm": "inch", "cm": "inch", "m": "ft", "hPa": "inHg", "m³/s": "ft³/s",
+    },
+}  # fmt: skip
+# Snow on the ground is told as snow that falls.
+_SNOW_DEPTH_UNITS: dict[System, str] = {"metric": "cm", "nautical": "cm", "imperial": "inch"}
 # The unit of waves and of snow on the ground, by the unit of distances.
 _HEIGHT_UNITS = {"km": "m", "mi": "ft"}
 _QUANTITIES = {
@@ -132,6 +139,8 @@ def _choose_unit(name: str, unit: str, units: Units) -> str:
 def _system_unit(name: str, unit: str, system: System) -> str:
     if name == "visibility" and system == "imperial":
         return "mi"
+    if name == "snow_depth":
+        return _SNOW_DEPTH_UNITS[system]
     return _SYSTEM_UNITS[system].get(unit, unit)
 
 

@@ -16,8 +16,9 @@ from mcp_weather.engine.computed.timestamps import format_timestamp, moment_at, 
 from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.json_values import as_objects
 from mcp_weather.engine.requests import queries
+from mcp_weather.engine.services.metar_visibility import read_visibility
 from mcp_weather.engine.services.source import Source, origin_of
-from mcp_weather.models import Airport, Origin, Reading, Value
+from mcp_weather.models import Airport, Origin, Reading
 from mcp_weather.policy.airport import AirportCode, NamedAirport
 from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.units import Units
@@ -227,7 +228,7 @@ def _decode(fields: dict[str, Any], units: Units, zone: tzinfo, origin: Origin) 
     """Return a report in columns."""
     columns = [_convert(measurement, fields, units) for measurement in _MEASUREMENTS]
     columns.append(_read_direction(fields.get("wdir")))
-    columns.append(Column("visibility", "statute miles", [_read_visibility(fields.get("visib"))]))
+    columns.append(read_visibility(str(fields["rawOb"]), fields.get("visib"), units))
     columns.append(Column("weather", "", [_read_word(fields.get("wxString"))]))
     columns.append(Column("flight_category", "", [_read_word(fields.get("fltCat"))]))
     reported = [column for column in columns if _is_reported(column.name, fields)]
@@ -258,13 +259,6 @@ def _convert(measurement: _Measurement, fields: dict[str, Any], units: Units) ->
 def _is_reported(name: str, fields: dict[str, Any]) -> bool:
     key = _OPTIONAL_KEYS.get(name)
     return key is None or bool(fields.get(key))
-
-
-def _read_visibility(value: Any) -> Value:
-    """Return the statute miles of a report: "10+" is ten or more, and nobody says how much more."""
-    if isinstance(value, str):
-        return value
-    return _read_number(value)
 
 
 def _read_word(value: Any) -> str | None:
