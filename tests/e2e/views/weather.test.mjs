@@ -51,6 +51,11 @@ test("the weather now, as modelled and as measured, and the days to come", async
   await view.getByRole("button", { name: "Imperial" }).click();
   await measured.getByText("57 °F").waitFor();
   await until(() => assert.equal(host.seen.calls.at(-1).input.units, "imperial"));
+  // A tenth of a millimetre is no inch worth mentioning, but it is not nothing.
+  const rain = async () => (await view.locator(".wet").allInnerTexts()).flatMap((words) => words.match(/\S+(?= inch)/g) ?? []);
+  await until(async () => assert.ok((await rain()).some((inches) => /^0\.\d\d/.test(inches))));
+  assert.ok((await rain()).every((inches) => Number(inches) > 0), `${await rain()}`);
+  await view.getByText(/^(29|30)\.\d\d inHg$/).first().waitFor();
   host.clean();
   await host.close();
 });

@@ -48,6 +48,13 @@ const numeric = (value: unknown) => (typeof value === "number" ? value : null);
 
 const words = (name: string) => plain(name.replace(/_(2m|10m|msl)/, "").replaceAll("_", " "), 60);
 
+/** A number as people read it: inches have two decimals, all else has one, and what is little is not nothing. */
+function measured(value: number, unit: string) {
+  const decimals = /^in/i.test(unit) ? 2 : 1;
+  const little = value !== 0 && Math.abs(value) < 10 ** -decimals;
+  return value.toLocaleString("en", little ? { maximumSignificantDigits: 1 } : { maximumFractionDigits: decimals });
+}
+
 /** Whether a picture can show it: codes and directions can't be drawn as a line. */
 const drawable = (name: string) => !/weather|direction|is_day|sunrise|sunset/.test(name);
 
@@ -190,7 +197,7 @@ function Now({ reading, place, zone }: { reading: Row; place: Row; zone: string 
         {names.map((name, at) => (typeof values[at] === "number" && !/is_day|code/.test(name) && !(known && (at === large || at === feels)) ? (
           <div key={at}>
             <dt><Text value={words(name)} /></dt>
-            <dd>{values[at].toLocaleString("en", { maximumFractionDigits: 1 })}{units[at] === "°" ? "" : " "}<Text value={plain(text(units[at]), 12)} />
+            <dd>{measured(values[at], text(units[at]))}{units[at] === "°" ? "" : " "}<Text value={plain(text(units[at]), 12)} />
               {units[at] === "°" && ` ${WINDS[Math.round((((values[at] % 360) + 360) % 360) / 22.5) % 16]}`}</dd>
           </div>
         ) : null))}
@@ -210,7 +217,7 @@ function Wet({ table, at, likely, much }: { table: Table; at: number; likely: Re
   return (
     <span class="wet">
       {typeof chance === "number" && <span><svg class="drop" width="8" height="11" viewBox="0 0 9 12" aria-hidden="true"><path d="M4.5 0C7 4 9 6 9 8a4.5 4.5 0 0 1-9 0c0-2 2-4 4.5-8z" /></svg> <span class="unseen">chance of precipitation </span>{Math.round(chance)} %</span>}
-      {falls && <span>{value.toLocaleString("en", { maximumFractionDigits: 1 })} <Text value={plain(amount!.unit, 8)} /></span>}
+      {falls && <span>{measured(value, amount!.unit)} <Text value={plain(amount!.unit, 8)} /></span>}
     </span>
   );
 }
