@@ -249,6 +249,30 @@ async def test_a_client_that_left_as_it_was_refused_is_no_failure(monkeypatch: p
     connection.connection_lost(None)
 
 
+@pytest.mark.parametrize("can_end", [False, True])
+async def test_a_client_that_still_sends_reads_why_it_was_refused(
+    can_end: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that is closed while data arrives is reset, and the answer is lost on the way (RFC 9112, 9.6)."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 413, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    monkeypatch.setattr(_Wire, "can_write_eof", lambda _: can_end)
+    connection, wire = connected(app)
+    connection.data_received(b"POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 9\r\n\r\nabc")
+    with anyio.fail_after(30):
+        while not wire.sent:
+            await asyncio.sleep(0)
+        assert (wire.ended, wire.closed) == (can_end, False)
+        connection.data_received(b"def" + _GOOD[0] % 1)
+        while not wire.closed:
+            await asyncio.sleep(0)
+    assert b"".join(wire.sent).count(b"HTTP/1.1 ") == 1
+    connection.connection_lost(None)
+
+
 async def test_half_a_head_ends_no_call_that_goes_before() -> None:
     end = asyncio.Event()
 

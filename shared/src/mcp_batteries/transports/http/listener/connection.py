@@ -24,7 +24,9 @@ BODY_COMPLETE = "whole"
 
 _MAX_HEAD = 64 * 1024
 _TOO_LONG = "Headers are too long."
+# Once a client that was answered early has sent nothing for so long, its connection is closed; it never stays longer.
 _LINGER_SECONDS = 0.3
+_MAX_LINGER_SECONDS = 10.0
 # A client that was told nothing else uses a connection again for this long; the proxy of `deploy/` forgets it after 1
 # s.
 _REUSE_SECONDS = 1.5
@@ -38,11 +40,14 @@ class _CoalescingTransport:
     """A transport that sends the head of an answer together with what is written in the same turn of the loop.
 
     Separate packets would cost two system calls here, and the client two turns of its own loop.
+
+    A request that is still arriving when it has its answer is read on before the connection is closed.
     """
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
         self._transport = transport
-        self._loop = loop
+        self._connection = connection
+        self._loop = connection.loop
         self._head = b""
         self.is_closing = transport.is_closing
 
@@ -69,6 +74,9 @@ class _CoalescingTransport:
         self._transport.write_eof()
 
     def close(self) -> None:
+        if self._connection.is_answered_early:
+            self._connection.linger()
+            return
         self.flush()
         self._transport.close()
 
@@ -131,6 +139,7 @@ class Connection(HttpToolsProtocol):
         is_resuming: whether the parser reads once more how long the body is; see `_Parser`.
         is_refused: whether nothing more is read.
         lingers: whether the connection is being closed in two steps.
+        received_at: when the last data of a connection that lingers arrived, by the loop's clock.
         refusal: what is sent after the answers in progress, before the connection is closed.
         running: the request that is being answered; `cycle` is the one that came last.
         head_timer: ends the connection when the headers come too late.
@@ -147,6 +156,7 @@ class Connection(HttpToolsProtocol):
     is_resuming = False
     is_refused = False
     lingers = False
+    received_at = 0.0
     refusal: bytes | None = None
     running: RequestResponseCycle | None = None
     head_timer: asyncio.TimerHandle | None = None
@@ -156,7 +166,7 @@ class Connection(HttpToolsProtocol):
         self.parser = cast("HttpRequestParser", _Parser(self))
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        super().connection_made(cast("asyncio.Transport", _CoalescingTransport(transport, self.loop)))
+        super().connection_made(cast("asyncio.Transport", _CoalescingTransport(transport, self)))
         if user := peer_user(transport.get_extra_info("socket")):
             self.client = (user, 0)
         self.when_opened()
@@ -268,14 +278,26 @@ class Connection(HttpToolsProtocol):
             # What refused the end of a request has answered it; nothing more can be written.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+        self.flow.resume_reading()
         try:
-            can_wait = self.transport.can_write_eof()
-            if can_wait:
+            if self.transport.can_write_eof():
                 self.transport.write_eof()
+            elif not self.is_receiving:
+                # Over TLS nothing but the close tells a client that rests to send no more.
+                self.transport.close()
+                return
         except OSError:  # The client has gone, and the event loop has not seen it.
-            can_wait = False
-        if can_wait:
-            self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+            self.transport.close()
+            return
+        self.received_at = self.loop.time()
+        self.await_silence(self.received_at + _MAX_LINGER_SECONDS)
+
+    def await_silence(self, deadline: float) -> None:
+        """Close once the client has been silent for long enough, and at `deadline` at the latest."""
+        now = self.loop.time()
+        end = min(self.received_at + _LINGER_SECONDS, deadline)
+        if now < end:
+            self.loop.call_later(end - now, self.await_silence, deadline)
         else:
             self.transport.close()
 
@@ -295,6 +317,8 @@ class Connection(HttpToolsProtocol):
         self.running = None
         if self.pipeline:
             self.running, _ = self.pipeline[-1]
+        if self.lingers:
+            return
         super().on_response_complete()
         if self.running is None and self.refusal is not None and not self.transport.is_closing():
             self.close_with(self.refusal)
@@ -310,6 +334,18 @@ class Connection(HttpToolsProtocol):
         if cast("Any", self.cycle) is None or self.in_head:
             return True
         return not self.is_busy and self.loop.time() < self.answered_at + _REUSE_SECONDS
+
+    @property
+    def is_receiving(self) -> bool:
+        """Whether more of a request is expected, answered or not."""
+        return self.is_refused or (cast("Any", self.cycle) is not None and self.cycle.more_body)
+
+    @property
+    def is_answered_early(self) -> bool:
+        """Whether the last request has its answer while its body still arrives, and nothing closes the connection."""
+        if self.is_refused or self.lingers or not self.is_receiving:
+            return False
+        return self.cycle.response_complete
 
     @property
     def is_busy(self) -> bool:
@@ -338,7 +374,10 @@ class Connection(HttpToolsProtocol):
         return None
 
     def data_received(self, data: bytes) -> None:
-        if self.is_refused or self.lingers:
+        if self.lingers:
+            self.received_at = self.loop.time()
+            return
+        if self.is_refused:
             return
         self.chunk_size = len(data)
         super().data_received(data)
