@@ -343,6 +343,15 @@ async def first_event_id(stream: httpx2.Response) -> str:
     raise AssertionError("the stream ended without an event")
 
 
+@pytest.mark.reported("bethington/ghidra-mcp#152")
+@pytest.mark.reported("ericwanghp/ComfyUI_MCP#3")
+async def test_a_client_at_the_wrong_path_reads_the_right_one(subject: Subject) -> None:
+    async with httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+        for method, path in (("POST", "/"), ("POST", "//mcp"), ("GET", "/sse"), ("GET", "/.well-known/nothing")):
+            answer = await client.request(method, subject.url.replace("/mcp", path), headers=_EVENTS)
+            assert answer.status_code == 404 and answer.text.endswith("at /mcp.\n")
+
+
 @pytest.mark.slow
 @pytest.mark.reported("microsoft/vscode#246753")
 @pytest.mark.reported("stacklok/toolhive#492")
@@ -350,6 +359,8 @@ async def test_a_client_that_tries_the_newer_transport_first_learns_that_it_is_t
     command = [sys.executable, "-m", "mcp_fs", "--transport", "sse", "--port", "0", str(tmp_path)]
     async with running(command) as subject, httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client:
         assert (await client.post(subject.url, json=initialize(), headers=_JSON)).status_code == 405
+        elsewhere = await client.post(subject.url.replace("/sse", "/mcp"), json=initialize(), headers=_JSON)
+        assert elsewhere.status_code == 404 and "the older SSE transport, at /sse." in elsewhere.text
         async with client.stream("GET", subject.url, headers=_EVENTS) as stream:
             assert await anext(stream.aiter_lines()) == "event: endpoint"
 

@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 from pydantic import ValidationError
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.errors import Invalid, quote, well_formed
@@ -133,6 +134,7 @@ async def serve(
             proxies=settings.trusted_proxy,
         )
         application.router.redirect_slashes = False
+        application.router.default = _not_found(settings, endpoint.path)
         async with application.router.lifespan_context(application), anyio.create_task_group() as tasks:
             if guard is not None:
                 tasks.start_soon(guard.follow)
@@ -356,6 +358,13 @@ def _without_slash(app: ASGIApp, path: str) -> ASGIApp:
         await app(scope, receive, send)
 
     return strip_slash
+
+
+def _not_found(settings: Settings, path: str) -> ASGIApp:
+    """Return what answers under every other path: people leave the path out, or take it from another server."""
+    transport = "the older SSE transport" if settings.transport == "sse" else "Streamable HTTP"
+    place = settings.public_url or path
+    return PlainTextResponse(f"Nothing is served under this path. This server speaks {transport}, at {place}.\n", 404)
 
 
 def _application(server: MCPServer[Any], settings: Settings, limits: Limits, gate: _Gate) -> Starlette:
