@@ -160,6 +160,50 @@ async def test_a_session_whose_client_forgot_its_id_once_goes_on(client: httpx2.
     assert (await client.post("", json=_LIST, headers=headers)).json()["result"]["tools"]
 
 
+async def post_parts(client: httpx2.AsyncClient, body: bytes, headers: dict[str, str], parts: int) -> httpx2.Response:
+    """Send `body` whole, or in several parts whose length is not declared."""
+
+    async def cut() -> AsyncGenerator[bytes]:
+        size = len(body) // parts + 1
+        for start in range(0, len(body), size):
+            yield body[start : start + size]
+
+    return await client.post("", content=body if parts == 1 else cut(), headers=headers)
+
+
+@pytest.mark.reported("modelcontextprotocol/python-sdk#3091")
+@pytest.mark.reported("modelcontextprotocol/go-sdk#683")
+@pytest.mark.parametrize("parts", [1, 90])
+async def test_a_message_too_long_fails_its_call_and_not_the_connection(client: httpx2.AsyncClient, parts: int) -> None:
+    """Older clients give up their whole connection when a request is answered with an error of HTTP."""
+    headers = await open_session(client)
+    call = {"method": "tools/call", "params": {"name": "read_text", "arguments": {"path": "x" * 5_000_000}}}
+    for message in ({"jsonrpc": "2.0", "id": "a", **call}, {**call, "jsonrpc": "2.0", "id": "a"}):
+        answer = await post_parts(client, json.dumps(message).encode(), headers, parts)
+        assert answer.status_code == 200 and answer.json()["id"] == "a"
+        assert answer.json()["error"]["message"] == "A message has at most 4194304 bytes. Send less at once."
+    values = {**_LIST, "params": {"_meta": {"values": [0] * 100_001}}}
+    answer = await post_parts(client, json.dumps(values).encode(), headers, parts)
+    assert answer.status_code == 200 and "100,000 values" in answer.json()["error"]["message"]
+    for message in (call, {"jsonrpc": "2.0", "id": 1, "result": call}, {"result": call, "jsonrpc": "2.0", "id": 1}):
+        answer = await post_parts(client, json.dumps(message).encode(), headers, parts)
+        assert answer.status_code == 413 and answer.json()["id"] is None
+    assert (await client.post("", json=_LIST, headers=headers)).json()["result"]["tools"]
+
+
+@pytest.mark.reported("modelcontextprotocol/python-sdk#1295")
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_a_call_beyond_its_rate_fails_and_not_the_connection(accept: str) -> None:
+    async with running([*TOY, "rate_calls=2"]) as subject, opened(subject, _REVISION) as wire:
+        message = wire.message("tools/list")
+        headers = {**wire.headers_for(message), "accept": accept}
+        answers = [await wire.send_raw(json.dumps(message).encode(), headers) for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert "2 calls a minute" in answers[-1].text and int(answers[-1].headers["retry-after"]) > 0
+        assert answers[-1].headers["content-type"] == accept
+        await subject.says("refused with 429")
+
+
 @pytest.mark.reported("modelcontextprotocol/conformance#429")
 @pytest.mark.reported("platformatic/mcp#25")
 async def test_a_session_that_is_ended_twice_was_ended_the_first_time(client: httpx2.AsyncClient) -> None:

@@ -149,7 +149,8 @@ async def test_the_limit_is_the_callers_and_says_when_it_is_over(revision: str, 
                 await alice.call("run_calculation", expression="1")
             message = alice.message("tools/call", {"name": "run_calculation", "arguments": {"expression": "1"}})
             answer = await alice.send_raw(json.dumps(message).encode(), alice.headers_for(message))
-            assert answer.status_code == 429
+            # Older clients would give up their connection.
+            assert answer.status_code == (429 if revision == MODERN else 200)
             assert 1 <= int(answer.headers["retry-after"]) <= 60
             assert answer.json()["id"] == message["id"]
             assert "Try again in" in answer.json()["error"]["message"]

@@ -473,6 +473,8 @@ def test_surrogates_are_replaced_in_keys_too() -> None:
         (b'[{"id":5},', b"", None),
         (b'{"id":12', b"", None),
         (b'{"a":"id","b":7,"c":', b"", None),
+        (b'{"id":5,"result":{"a":"xx', b'xx"}}', None),
+        (b'{"result":{"a":"xx', b'xx"},"id":5}', None),
     ],
 )
 def test_the_id_of_a_long_line_is_found_at_its_ends(head: bytes, tail: bytes, expected: Any) -> None:

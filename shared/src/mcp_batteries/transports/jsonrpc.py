@@ -50,6 +50,8 @@ _TAIL_BYTES = 4096
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
 _LAST_MEMBER_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
 
+_ANSWER_MEMBERS = (b'"result"', b'"error"')
+
 _REPLACEMENT = "\ufffd"
 # The largest number below which each integer can be written as a float (RFC 8259, section 6).
 _MAX_EXACT_FLOAT = 2**53
@@ -213,14 +215,18 @@ def error(request_id: RequestId | None, code: int, message: str) -> JSONRPCError
 
 
 def peek_id(head: bytes, tail: bytes) -> RequestId | None:
-    """Return the id of a request that is too long or deep to parse, from the beginning and end of its line."""
+    """Return the id of a request that is too long or deep to parse, from the beginning and end of its line.
+
+    The id of an answer is a question's, so it is not returned.
+    """
     depth = 0
     name = b""
     previous = b""
+    id_token: bytes | None = None
     for match in _TOKEN.finditer(head):
         token = match[0]
         if depth == 1 and previous == b":" and name == b'"id"' and match.end() < len(head):
-            return as_request_id(_scalar(token))
+            id_token = token
         if token in b"{[":
             if not depth and token == b"[":
                 break
@@ -229,7 +235,11 @@ def peek_id(head: bytes, tail: bytes) -> RequestId | None:
             depth -= 1
         elif token == b":" and depth == 1:
             name = previous
+            if name in _ANSWER_MEMBERS:
+                return None
         previous = token
+    if id_token is not None:
+        return as_request_id(_scalar(id_token))
     # Only the last member of the outer object is followed by a single brace and the end of the line.
     last_member = _LAST_MEMBER_ID.search(tail)
     if last_member is None:

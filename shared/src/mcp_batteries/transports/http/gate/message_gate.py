@@ -53,12 +53,18 @@ from mcp_batteries.transports.http.requests.kept_answers import KEPT_SECONDS, ca
 from mcp_batteries.transports.http.requests.response import wait_for_disconnect
 from mcp_batteries.transports.http.requests.sessions import ReplayedBody, Session
 from mcp_batteries.transports.http.requests.stateless import StatelessRequests
-from mcp_batteries.transports.jsonrpc import Malformed, dump, is_heard, parse
+from mcp_batteries.transports.jsonrpc import Malformed, dump, is_heard, parse, peek_id
 
 __all__ = ["Authorize", "BodyCheck"]
 
 # The values of one message are bounded, because 4 MiB can hold a million lists, which cost everybody seconds to read.
 _MAX_VALUES = 100_000
+
+# The id of a message that is too long is looked for at its ends, unless it is too long even to be read and dropped.
+_PEEK_BYTES = 64 * 1024
+_MAX_DROPPED_BYTES = 64 * 1024 * 1024
+# At these statuses clients of older revisions end their whole connection (SDK for Python 1.x, SDK for Go).
+_STATUSES_OF_LIMITS = (413, 429)
 
 _JSON = "application/json"
 _BOTH = ACCEPTS_BOTH.decode()
@@ -172,7 +178,26 @@ class BodyCheck(RequestBodyLimitMiddleware):
             else:
                 await self.app(scope, receive, send)
         except (Unavailable, Malformed, _BadRequest) as problem:
-            await _refusal(scope, problem)(scope, receive, send)
+            await self._refuse(_Post(scope, headers, receive, forms), problem, send)
+
+    async def _refuse(
+        self,
+        post: _Post,
+        problem: Unavailable | Malformed | _BadRequest,
+        send: Send,
+        request_id: RequestId | None = None,
+    ) -> None:
+        """Answer a message that is refused because of `problem`.
+
+        A limit fails one call of an older client, and must not end its connection.
+        """
+        refusal = _as_bad_request(post.scope, problem, request_id)
+        if refusal.status in _STATUSES_OF_LIMITS and refusal.request_id is not None and _is_of_session(post.headers):
+            self._refusals.record(post.scope, refusal.status)
+            refusal.status = 200
+            if not post.forms.json:
+                send = send_as_events(send)
+        await refusal.response(post.scope, post.receive, send)
 
     async def _open_stream(
         self, scope: Scope, receive: Receive, send: Send, forms: AnswerForms, last_event_id: str
@@ -196,7 +221,10 @@ class BodyCheck(RequestBodyLimitMiddleware):
         if body is None:
             return
         if _has_too_many_values(body):
-            raise _BadRequest(413, f"A message holds at most {_MAX_VALUES:,} values.")
+            request_id = peek_id(body[:_PEEK_BYTES], body[-_PEEK_BYTES:])
+            raise _BadRequest(
+                413, f"A message holds at most {_MAX_VALUES:,} values. Send less at once.", request_id=request_id
+            )
         messages = split_array(post.headers, body)
         if messages is None:
             await self._answer(post, parse(body), len(body), send)
@@ -228,7 +256,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         except Abandoned:
             await Response(status_code=202)(post.scope, post.receive, send)
         except (Unavailable, Malformed, _BadRequest) as problem:
-            await _refusal(post.scope, problem, request_id)(post.scope, post.receive, send)
+            await self._refuse(post, problem, send, request_id)
 
     async def _accept(self, post: _Post, message: JSONRPCMessage, send: Send) -> None:
         """Pass on a notification, or the client's answer to a question.
@@ -310,15 +338,16 @@ class BodyCheck(RequestBodyLimitMiddleware):
             raise _BadRequest(415, "A message is application/json, in no other encoding.")
         _check_charset(headers.get("content-type", ""))
         declared = headers.get("content-length", "0")
-        if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
+        is_too_long = len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size)
+        if is_too_long and not self._is_of_open_session(scope, headers):
             raise self._too_long()
         if scope.get("state", {}).get(BODY_COMPLETE):
-            return await self._receive_body(receive)
+            return await self._receive_body(scope, headers, receive)
         with anyio.move_on_after(self._seconds):
-            return await self._receive_body(receive)
+            return await self._receive_body(scope, headers, receive)
         raise _BadRequest(408, f"The message did not arrive within {self._seconds:g} s.")
 
-    async def _receive_body(self, receive: Receive) -> bytes | None:
+    async def _receive_body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """Return the body as it arrives, or None if the client leaves."""
         body = bytearray()
         while True:
@@ -327,13 +356,22 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 return None
             body += part.get("body", b"")
             if len(body) > self.max_body_size:
-                raise self._too_long()
+                if not self._is_of_open_session(scope, headers):
+                    raise self._too_long()
+                raise self._too_long(await _drop_body(body, receive, part))
             if not part.get("more_body", False):
                 return bytes(body)
 
-    def _too_long(self) -> _BadRequest:
+    def _is_of_open_session(self, scope: Scope, headers: Headers) -> bool:
+        """Tell whether a message comes from the client of an open session, to whom its id is worth the reading."""
+        session = headers.get("mcp-session-id")
+        return session is not None and _is_of_session(headers) and self._sessions.of(scope, session) is not None
+
+    def _too_long(self, request_id: RequestId | None = None) -> _BadRequest:
         """Return the refusal of a body over the limit."""
-        return _BadRequest(413, f"A message has at most {self.max_body_size} bytes.")
+        return _BadRequest(
+            413, f"A message has at most {self.max_body_size} bytes. Send less at once.", request_id=request_id
+        )
 
     def _remember_owner(self, scope: Scope, send: Send) -> Send:
         """Return the `send` for a client that opens a session, which remembers the session's owner.
@@ -472,7 +510,12 @@ class _UniqueRequestId:
 
 
 class _BadRequest(Exception):
-    """Raised for a body that is refused; carries the answer."""
+    """Raised for a body that is refused; carries the answer.
+
+    Attributes:
+        status: of the answer; it may be changed.
+        request_id: None if it is unknown, or there is none.
+    """
 
     def __init__(
         self,
@@ -483,15 +526,42 @@ class _BadRequest(Exception):
         headers: dict[str, str] | None = None,
         data: Any = None,
     ) -> None:
-        problem = ErrorData(code=code, message=message)
+        self.status = status
+        self.request_id = request_id
+        self._headers = headers
+        self._problem = ErrorData(code=code, message=message)
         if data is not None:
-            problem.data = data
-        body = json.loads(dump(JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)))
+            self._problem.data = data
+
+    @property
+    def response(self) -> Response:
+        body = json.loads(dump(JSONRPCError(jsonrpc="2.0", id=self.request_id, error=self._problem)))
         body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id is unknown.
         text = json.dumps(body, separators=(",", ":"))
-        self.response = Response(text, status, headers, media_type="application/json")
-        if status == 408:
-            self.response.headers["connection"] = "close"
+        response = Response(text, self.status, self._headers, media_type="application/json")
+        if self.status == 408:
+            response.headers["connection"] = "close"
+        return response
+
+
+async def _drop_body(received: bytearray, receive: Receive, part: Message) -> RequestId | None:
+    """Read the rest of a body that is too long, and return the id of its request; None if that is not found.
+
+    Args:
+        part: the last one that was received.
+    """
+    head = bytes(received[:_PEEK_BYTES])
+    tail = bytes(received[-_PEEK_BYTES:])
+    size = len(received)
+    received.clear()
+    while part.get("more_body", False):
+        if size > _MAX_DROPPED_BYTES:
+            return None
+        part = await receive()
+        chunk = part.get("body", b"")
+        size += len(chunk)
+        tail = (tail + chunk)[-_PEEK_BYTES:]
+    return peek_id(head, tail)
 
 
 def _is_of_session(headers: Headers) -> bool:
@@ -521,19 +591,19 @@ def _headers_for_sdk(raw_headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[b
     return headers
 
 
-def _refusal(
-    scope: Scope, problem: Unavailable | Malformed | _BadRequest, request_id: RequestId | None = None
-) -> Response:
-    """Return the answer that refuses a message because of `problem`."""
+def _as_bad_request(
+    scope: Scope, problem: Unavailable | Malformed | _BadRequest, request_id: RequestId | None
+) -> _BadRequest:
+    """Return the refusal of a message because of `problem`."""
     match problem:
         case Unavailable():
             set_reason(scope, problem.failure)
             wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
-            return _BadRequest(429, str(problem), request_id=request_id, headers=wait).response
+            return _BadRequest(429, str(problem), request_id=request_id, headers=wait)
         case Malformed():
-            return _BadRequest(400, problem.message, problem.code, problem.request_id).response
+            return _BadRequest(400, problem.message, problem.code, problem.request_id)
         case _BadRequest():
-            return problem.response
+            return problem
 
 
 def _check_charset(content_type: str) -> None:
