@@ -272,6 +272,22 @@ async def test_a_commit_keeps_the_author_that_is_named(tmp_path: Path) -> None:
         assert made.git("log", "-1", "--format=%an") == "Zoë Ünal\n"
 
 
+async def test_an_amended_commit_keeps_its_message_unless_another_is_given(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    message = "Subject  \n\n# no remark, a line\n\n\n  indented: ü\n"
+    made.git("commit", "--quiet", "--allow-empty", "--cleanup=verbatim", f"--message={message}")
+    before = made.git("cat-file", "commit", "HEAD").partition("\n\n")[2]
+    made.write("side.txt", "forgotten\n")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("create_commit", amend=True, paths=["side.txt"])
+        assert "in place of" in answer, answer
+        assert made.git("cat-file", "commit", "HEAD").partition("\n\n")[2] == before
+        assert "side.txt" in made.git("show", "--format=", "--name-only")
+        await undone(asking, answer)
+        refused = await asking("create_commit", paths=["side.txt"])
+        assert refused.startswith("failed: ") and "`message` is missing" in refused, refused
+
+
 async def test_a_commit_that_is_picked_says_how_much_it_changes(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
     made.git("config", "user.name", "Grace Hopper")

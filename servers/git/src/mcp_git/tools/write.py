@@ -137,7 +137,9 @@ def create_commit(
     operations: OperationRunner,
     cancel: CancelToken,
     *,
-    message: Annotated[MessageText, Field(min_length=1, description="Subject, empty line, body.")],
+    message: Annotated[
+        MessageText, Field(description="Subject, empty line, body; to amend, by default as it is.")
+    ] = default(""),
     paths: Annotated[PathList, Field(max_length=1000, description="To commit, new ones too; `.` is all.")] = default(
         []
     ),
@@ -153,7 +155,13 @@ def create_commit(
 
     If the commit fails, the index is as it was before. To stage without a commit use `stage_files`.
     """
-    arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"]
+    if not (message.text or amend):
+        raise Invalid("`message` is missing.", "Give one; only an amended commit has one already.")
+    arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign"]
+    if message.text:
+        arguments += ["--cleanup=whitespace", "--file=-"]
+    else:
+        arguments += ["--cleanup=verbatim", "--no-edit"]
     if all_tracked:
         arguments.append("--all")
     if amend:
