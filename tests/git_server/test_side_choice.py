@@ -101,9 +101,46 @@ async def test_each_file_has_its_side_and_what_was_edited_outside_of_conflicts_s
     assert (made.path / "gone.txt").exists() and (made.path / "kept.txt").exists()
 
 
+async def test_both_sides_stay_as_in_a_union_of_git(tmp_path: Path) -> None:
+    made = made_sides(tmp_path)
+    united = ["same.txt", "other.txt", "last.txt", "crlf.txt", "new.txt"]
+    expected = made_sides(tmp_path / "plain")
+    expected.write(".git/info/attributes", "*.txt merge=union\n")
+    with suppress(AssertionError):  # What a side deleted stays in conflict, and so does the picture.
+        expected.git("merge", "--no-commit", "topic")
+    async with serving("--write", made.path) as asking:
+        await asking("run_merge", rev="topic")
+        answer = await asking(
+            "continue_operation", action="continue", both=united, ours=["picture.png", "gone.txt"], theirs=["kept.txt"]
+        )
+        assert "nothing else uncommitted" in answer, answer
+    for name in united:
+        assert (made.path / name).read_bytes() == (expected.path / name).read_bytes(), name
+    assert made.git("show", "HEAD:last.txt") == "ours\ntheirs"
+
+
+async def test_where_the_other_side_only_deleted_the_end_the_last_line_is_as_it_was(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.git("config", "user.name", "Grace Hopper")
+    made.git("config", "user.email", "grace@example.org")
+    made.commit("Begin", {"a.txt": "one\ntwo\nthree"})
+    made.git("branch", "topic")
+    made.commit("Ours", {"a.txt": "one\ntwo\nours"})
+    made.git("switch", "--quiet", "topic")
+    made.commit("Theirs", {"a.txt": "one\ntwo\n"})
+    made.git("switch", "--quiet", "main")
+    async with serving("--write", made.path) as asking:
+        await asking("run_merge", rev="topic")
+        answer = await asking("continue_operation", action="continue", both=["a.txt"])
+        assert "nothing else uncommitted" in answer, answer
+    assert made.git("show", "HEAD:a.txt") == "one\ntwo\nours"
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
+        ({"both": ["."]}, "does not have lines of both sides"),
+        ({"both": ["same.txt"], "theirs": ["."]}, "is named in `theirs` and in `both`"),
         ({"ours": ["same.txt"]}, "is still in conflict"),
         ({"ours": ["."], "theirs": ["same.txt"]}, "is named in `ours` and in `theirs`"),
         ({"ours": ["."], "theirs": ["nothing.txt"]}, "`nothing.txt` is not in conflict"),

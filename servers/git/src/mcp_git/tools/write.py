@@ -416,16 +416,17 @@ def continue_operation(
         PathList, Field(max_length=1000, description="To continue: in these our lines (`:2`) win where both changed.")
     ] = default([]),
     theirs: Annotated[PathList, Field(max_length=1000, description="In these theirs (`:3`) win.")] = default([]),
+    both: Annotated[PathList, Field(max_length=1000, description="In these both stay, ours first.")] = default([]),
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it.
 
     `abort` leads back to before it began, `skip` leaves out the commit at hand.
     """
-    if (paths or ours or theirs) and action != "continue":
-        raise Invalid(f"To `{action}` stages nothing.", "Leave `paths`, `ours` and `theirs` out.")
+    choice = SideChoice(ours, theirs, both)
+    if (paths or not choice.is_empty) and action != "continue":
+        raise Invalid(f"To `{action}` stages nothing.", "Leave `paths`, `ours`, `theirs` and `both` out.")
     stage_first = _stage_commands(paths, "")
-    choice = SideChoice(ours, theirs)
     return operations.plan_and_run(
         repo, lambda planner: planner.step(action, stage_first, _pathspecs(paths), choice), cancel
     )

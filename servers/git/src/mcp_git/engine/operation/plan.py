@@ -709,7 +709,7 @@ def _list_other_conflicts(status: Status, paths: Sequence[str], chosen: Collecti
         if not is_at_or_below(path, folders):
             raise Conflict(
                 f"{quote(quote_path(path))} is still in conflict.",
-                "Nothing was changed. Name it too, in `paths`, `ours` or `theirs`.",
+                "Nothing was changed. Name it too, in `paths`, `ours`, `theirs` or `both`.",
             )
     return [os.fsdecode(path) for path in others]
 

@@ -1,4 +1,4 @@
-"""Resolves files in conflict by a side: the lines that conflict become its own, all others stay as they are."""
+"""Resolves files in conflict by a side, or both: the lines that conflict become theirs, all others stay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -38,29 +38,40 @@ class Stage(IntEnum):
     THEIRS = 3
 
 
+class Side(Enum):
+    """Whose lines a file in conflict gets where both sides changed the same ones; the values are in that order."""
+
+    OURS = (Stage.OURS,)
+    THEIRS = (Stage.THEIRS,)
+    BOTH = (Stage.OURS, Stage.THEIRS)
+
+
 @dataclass(frozen=True, slots=True)
 class SideChoice:
     """Says of which files in conflict, or folders with such, which side is taken."""
 
     ours: Sequence[RepositoryPath] = ()
     theirs: Sequence[RepositoryPath] = ()
+    both: Sequence[RepositoryPath] = ()
 
     @property
     def is_empty(self) -> bool:
-        return not (self.ours or self.theirs)
+        return not (self.ours or self.theirs or self.both)
 
-    def find_sides(self, status: Status) -> dict[str, Stage]:
+    def find_sides(self, status: Status) -> dict[str, Side]:
         """Return by its path the side of each file in conflict that is named.
 
         Raises:
             Invalid: a path names none, or one is named for both sides.
         """
-        sides: dict[str, Stage] = {}
-        for stage, paths in ((Stage.OURS, self.ours), (Stage.THEIRS, self.theirs)):
+        sides: dict[str, Side] = {}
+        for side, paths in ((Side.OURS, self.ours), (Side.THEIRS, self.theirs), (Side.BOTH, self.both)):
             for path in paths:
                 for name in _list_conflicts_below(status, path):
-                    if sides.setdefault(name, stage) != stage:
-                        raise Invalid(f"{_quote(name)} is named in `ours` and in `theirs`.", "Name it in one of them.")
+                    other = sides.setdefault(name, side)
+                    if other != side:
+                        names = f"`{other.name.lower()}` and in `{side.name.lower()}`"
+                        raise Invalid(f"{_quote(name)} is named in {names}.", "Name it in one of them.")
         return sides
 
 
@@ -91,12 +102,12 @@ class _Entry(NamedTuple):
 
 
 def plan_choice(
-    git: Git, repository: Repository, layout: Layout, sides: Mapping[str, Stage], cancel: CancelToken
+    git: Git, repository: Repository, layout: Layout, sides: Mapping[str, Side], cancel: CancelToken
 ) -> list[GitInput]:
     """Return the commands that write and stage the files of `sides`; only objects are written yet.
 
     Raises:
-        Conflict: it can't be told which lines of a file conflict.
+        Conflict: it can't be told which lines of a file conflict, or one that is to get both sides' has no such lines.
     """
     if not sides:
         return []
@@ -108,18 +119,24 @@ def plan_choice(
         stages = _read_index(git, repository, names, cancel)
         git.run(repository, ["add", "--all", "--", *names], cancel, scratch_index=folder)
         files = _read_index(git, repository, names, cancel, folder)
-        for name, stage in sides.items():
-            chosen = stages[name].get(stage)
-            if chosen is None:
-                deleted.append(name)
-                continue
+        for name, side in sides.items():
+            chosen = stages[name].get(side.value[0])
             file = files.get(name, {}).get(0)
+            text: bytes | None = None
             if _has_lines_of_both(stages[name], file):
                 assert file is not None
-                text = _Resolution(git, repository, name, stages[name], stage, cancel).resolve(file, folder)
+                text = _Resolution(git, repository, name, stages[name], side, cancel).resolve(file, folder)
                 if text is not None:
                     oid = git.run(repository, ["hash-object", "-w", "--stdin"], cancel, stdin=text, writes=True)
                     chosen = _Entry(file.mode, oid.text.strip())
+            if text is None and side is Side.BOTH:
+                raise Conflict(
+                    f"{_quote(name)} does not have lines of both sides.",
+                    "Nothing was changed. Name it in `ours` or `theirs`, which takes the whole file.",
+                )
+            if chosen is None:
+                deleted.append(name)
+                continue
             written.append(name)
             entries.append(f"{chosen.mode} {chosen.oid}\t{name}\0")
     commands: list[GitInput] = []
@@ -142,11 +159,11 @@ class _Resolution:
     repository: Repository
     name: str
     stages: Mapping[int, _Entry]
-    side: Stage
+    side: Side
     cancel: CancelToken
 
     def resolve(self, file: _Entry, scratch_index: str) -> bytes | None:
-        """Return the text of the file with the lines of the side where they conflict; None for one without lines.
+        """Return the text of the file with the side's lines where they conflict; None for one without lines.
 
         Raises:
             Conflict: it can't be told which these are.
@@ -162,7 +179,7 @@ class _Resolution:
                 f"{_quote(self.name)} has lines that look like the marks of a conflict.",
                 "Nothing was changed. Resolve it in the file, and name it in `paths`.",
             )
-        resolved, conflict_count = marks.conflict.subn(lambda match: match[self.side.name], text)
+        resolved, conflict_count = marks.conflict.subn(self._choose_lines, text)
         if not conflict_count or marks.mark.search(resolved):
             raise Conflict(
                 f"{_quote(self.name)} does not have the marks of a conflict that git writes.",
@@ -170,9 +187,21 @@ class _Resolution:
             )
         # Git ends the last line of a side where a mark follows.
         last_line = text.rstrip(b"\r\n").rpartition(b"\n")[2]
-        if last_line.startswith(b">" * marks.length) and not versions[self.side].endswith(b"\n"):
+        ends_in_conflict = last_line.startswith(b">" * marks.length)
+        if ends_in_conflict and not versions[self._find_last_stage(marks, text)].endswith(b"\n"):
             resolved = resolved.removesuffix(b"\n").removesuffix(b"\r")
         return resolved
+
+    def _choose_lines(self, conflict: re.Match[bytes]) -> bytes:
+        return b"".join(conflict[stage.name] for stage in self.side.value)
+
+    def _find_last_stage(self, marks: _Marks, text: bytes) -> Stage:
+        """Return whose lines are the last ones once the last conflict is resolved."""
+        *_, conflict = marks.conflict.finditer(text)
+        *others, last = self.side.value
+        if others and not conflict[last.name]:
+            return others[-1]
+        return last
 
     def _read_attributes(self) -> dict[bytes, bytes]:
         """Return how git merges the file by its attributes, which may have put no lines of the other side into it."""
