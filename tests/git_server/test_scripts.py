@@ -53,6 +53,26 @@ async def test_each_commit_stands_for_itself_with_all_that_git_says_of_it(tmp_pa
     assert "all of 2026-01-31" in for_models and _LONG not in for_models
 
 
+async def test_each_commit_comes_with_its_body_on_request(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    body = "Because:\n\n\tit is so.\u2028"
+    made.git("commit", "--quiet", "--allow-empty", "--message", "Say why", "--message", body)
+    made.git("commit", "--quiet", "--allow-empty", "--message", "Long", "--message", "x" * 900)
+    async with serving(made.path) as asking:
+        rows = await rows_of(asking, "list_commits({bodies: true})")
+        searched = await rows_of(asking, "list_commits({bodies: true, message: 'y w'})")
+        for_models = await asking("list_commits", bodies=True, limit=2)
+        refused = await asking("list_commits", bodies=True, graph=True)
+        page = await asking("list_commits", bodies=True, limit=1)
+    addresses = made.git("log", "--format=%aE").splitlines()
+    assert [row[7] for row in rows] == addresses and [len(row) for row in rows] == [9] * len(rows)
+    assert [row[8] for row in rows] == ["x" * 900, "Because:\\n\\n\\tit is so.\\u2028", "", "", "", ""]
+    assert [row[6:] for row in searched] == [["Say why", addresses[1], "Because:\\n\\n\\tit is so.\\u2028"]]
+    assert "Say why\n    Because:\n\n    \\tit is so." in for_models
+    assert f"\n    {'x' * 497}…\n" in page and "x" * 498 not in page and "Because" not in page
+    assert refused.startswith("failed: ") and "without `bodies`" in refused
+
+
 async def test_a_graph_is_drawn_for_scripts_too(tmp_path: Path) -> None:
     made = made_history(tmp_path)
     async with serving(made.path) as asking:

@@ -103,6 +103,9 @@ def list_commits(
     not_picked: Annotated[bool, Field(description="Of `a..b`: no changes (by patch-id) that `a` has too.")] = False,
     follow: Annotated[bool, Field(description="Go on before renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
+    bodies: Annotated[
+        bool, Field(description="Bodies of messages too; in a script then `subject, email, body`.")
+    ] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Answer:
@@ -127,6 +130,7 @@ def list_commits(
         lines=lines,
         follow=follow,
         not_picked=not_picked,
+        bodies=bodies,
     )
     return log.list_commits(git, repo, query, limit, cursor, cancel)
 

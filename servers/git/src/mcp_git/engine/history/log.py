@@ -36,6 +36,10 @@ _MAX_LONG_AUTHOR_BYTES = 40
 _ALL_BRANCHES = ("--branches", "--tags", "--remotes")
 _MAX_VIEW_BYTES = 200
 _MAX_MOVE_BYTES = 178
+# Of a body that a model reads.
+_MAX_BODY_BYTES = 500
+# Of all bodies on a page of a script.
+_MAX_BODIES_BYTES = 1 << 30
 # Signs that stand in texts too, but may have been meant as those of an expression.
 _EXPRESSION_SIGNS = re.compile(r"[\^$|*]|\.[*+?]|\[.+\]|\(.*\)")
 
@@ -53,6 +57,7 @@ class LogQuery:
         lines: only those that changed these lines of the file, or the function.
         follow: through renames of the file.
         not_picked: only those of the range whose change its start does not have too.
+        bodies: with what follows their subjects.
     """
 
     revision: Revision | Range
@@ -69,6 +74,7 @@ class LogQuery:
     lines: LineRange | None = None
     follow: bool = False
     not_picked: bool = False
+    bodies: bool = False
 
     def validate(self) -> None:
         """Check that its conditions go together, and that git can look for its texts.
@@ -81,6 +87,8 @@ class LogQuery:
         self._check_follow()
         self._check_not_picked()
         self._check_texts()
+        if self.graph and self.bodies:
+            raise Invalid("`graph` draws a line for each commit, without `bodies`.", "Leave one of them out.")
 
     def _check_regex(self) -> None:
         if self.is_regex and not (self.text or self.author or self.message):
@@ -301,6 +309,8 @@ def list_commits(
         if page.has_more:
             hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
             next_cursor = Cursor.encode("log", [position.skip + limit, 0, hashes], query.scope)
+        if query.bodies:
+            rows = _add_bodies(git, repository, page, rows, cancel)
     is_whole_file = query.path.text and query.lines is None
     if is_whole_file and not page.commit_count and not position.skip:
         _refuse_missing_path(git, repository, query, cancel)
@@ -358,7 +368,10 @@ def _list_matches(
     if searched.has_wrong_clocks and (position.next_hashes or next_hashes):
         facts.append("some commits are dated before their parents, so pages may have a commit twice")
     facts += _describe_limits(git, repository, query, page, cancel)
-    return Answer(facts, _format_rows(page), next_cursor, lambda: _build_view(repository, query, page, position.offset))
+    rows = _format_rows(page)
+    if query.bodies:
+        rows = _add_bodies(git, repository, page, rows, cancel)
+    return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.offset))
 
 
 def _search_commits(
@@ -555,6 +568,39 @@ def _format_rows(page: _CommitPage) -> list[str]:
     with_date = page.common_date is None
     with_author = page.common_author is None
     return [row.format(with_date, with_author) for row in page.rows]
+
+
+def _add_bodies(
+    git: Git, repository: Repository, page: _CommitPage, rows: Sequence[str], cancel: CancelToken
+) -> list[str]:
+    """Return the rows of a page with what follows the subject of each commit, and for scripts with its address.
+
+    It has lines of its own, so a log in which each line is a commit can't have it.
+    """
+    if not page.commits:
+        return [*rows]
+    arguments = ["log", "--no-walk=unsorted", "-z", "--format=%H%x00%aE%x00%b", "--stdin", "--"]
+    hashes = "\n".join(page.commits).encode()
+    output = git.run(repository, arguments, cancel, stdin=hashes, max_bytes=_MAX_BODIES_BYTES)
+    fields = iter(output.text.split("\0"))
+    details = {
+        oid: (address, body.removesuffix("\n")) for oid, address, body in zip(fields, fields, fields, strict=False)
+    }
+    texts: list[str] = []
+    for row, text in zip(page.rows, rows, strict=True):
+        address, body = details.get(row.commit.oid if row.commit else "", ("", ""))
+        if page.is_for_script:
+            texts.append("\t".join([text, escape_line_breaks(address), escape_line_breaks(body)]))
+        else:
+            texts += [text, *_indent_body(body)]
+    return texts
+
+
+def _indent_body(body: str) -> list[str]:
+    lines: list[str] = []
+    for line in clip(body, _MAX_BODY_BYTES).splitlines():
+        lines.append(f"    {escape_line_breaks(line)}".rstrip())
+    return lines
 
 
 def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_lines: str) -> list[str]:
