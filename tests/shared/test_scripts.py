@@ -26,7 +26,7 @@ from mcp_types import ImageContent, TextContent
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.scripts import runner
-from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
+from mcp_batteries.scripts.runner import FunctionFailed, Outcome, ReadList, run_script
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.calling import call_tools, script_calls
@@ -376,7 +376,10 @@ async def test_paths_and_texts_are_whole_as_the_example_of_the_recipes_needs(tmp
         text = str((await client.call_tool("call_tools", {"script": whole})).content)
     assert r'["a\\n\\n\\n"]' in text
     assert isinstance(answer.content[0], TextContent)
-    assert answer.content[0].text == "a-folder/another-folder-below/b.md\na-folder/another-folder-below/c.md\n"
+    assert answer.content[0].text == (
+        "[read to the last page: find_files 3 lines]\n"
+        "a-folder/another-folder-below/b.md\na-folder/another-folder-below/c.md\n"
+    )
 
 
 async def test_lines_end_with_lf_or_crlf_and_the_text_keeps_both() -> None:
@@ -424,6 +427,31 @@ async def test_all_pages_are_lines_or_objects(tmp_path: Path) -> None:
     assert json.loads((await run("return [query.all(), remark]")).output) == [table[:2], "[2 rows]"]
     assert json.loads((await run("return [lines.all(), nothing.all()]")).output) == [["[1]", "{", "[1] is no row"], []]
     assert "columns of one name can't be told apart: n, n" in (await run("same.all()")).error
+    outcome = await run("list_rows.all(); list_rows.all(); lines.all(); nothing.all(); lines()")
+    assert outcome.lists == [
+        ReadList("list_rows", 2, 6, "rows", "one is hidden"),
+        ReadList("lines", 1, 3, "lines", ""),
+        ReadList("nothing", 1, 0, "lines", ""),
+    ]
+
+
+async def test_the_answer_tells_how_much_was_read_of_what_a_script_prints_a_part_of(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.txt").write_text("one\ntwo\n")
+    script = """
+        const paths = ["0.txt", "1.txt", "2.txt"];
+        print(paths.flatMap((path) => read_text.all({path})).filter((line) => line === "two").length);
+        print(list_directory.all({path: "."}).length);
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+        short = await client.call_tool("call_tools", {"script": "read_text({path: '0.txt'})"})
+    assert isinstance(answer.content[0], TextContent) and isinstance(short.content[0], TextContent)
+    assert (
+        answer.content[0].text
+        == "[read to the last page: read_text 6 lines in 3 calls, list_directory 3 lines]\n3\n3\n"
+    )
+    assert "last page" not in short.content[0].text
 
 
 async def test_lines_of_a_file_are_its_lines_whatever_they_look_like_and_however_long(tmp_path: Path) -> None:
@@ -437,7 +465,7 @@ async def test_lines_of_a_file_are_its_lines_whatever_they_look_like_and_however
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
-    rows, lengths = answer.content[0].text.splitlines()
+    _, rows, lengths = answer.content[0].text.splitlines()
     assert json.loads(rows) == ["[1,2]", "[3,4]", '{"columns":["a"],"rows":[[1]]}']
     assert json.loads(lengths) == [5, 30_000, 4]
 

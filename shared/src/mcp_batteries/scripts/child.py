@@ -3,7 +3,7 @@
 Lines of JSON come and go. The first holds the `script` and the names of its `functions`. A call of a function is a line
 with its `name` and its `arguments` as JSON text, which the server checks, and waits for a line with the `text` of the
 answer or its `error`. What is printed is a line with `printed`. The last line has the `error` that ended the script,
-empty if it came to its end.
+empty if it came to its end, with the `lists` that it read to their last page then.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class _Script:
     printed_characters: int = 0
     sent: float = 0.0
 
-    def run(self, script: str, functions: list[str]) -> str:
-        """Run it to its end, and return the error that ended it."""
+    def run(self, script: str, functions: list[str]) -> dict[str, Any]:
+        """Run it to its end, and return the error that ended it, and what lists it read."""
         library: Any = quickjs
         context = library.Context()
         context.set_memory_limit(_MEMORY_BYTES)
@@ -86,10 +86,10 @@ class _Script:
             facts = {"error": message, "stack": stack}
         if "error" in facts:
             # A script can put anything there.
-            return _with_line(str(facts["error"]), str(facts.get("stack")))
+            return {"error": _with_line(str(facts["error"]), str(facts.get("stack")))}
         if not facts.get("ended"):
-            return "it waits for a promise that nothing resolves"
-        return ""
+            return {"error": "it waits for a promise that nothing resolves"}
+        return {"error": "", "lists": facts["lists"]}
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message, after what was printed before it."""
@@ -131,8 +131,7 @@ def main() -> None:
     limit_resources(_PROCESS_MEMORY_BYTES, _CPU_SECONDS)
     script = _Script(sys.stdin.buffer, sys.stdout.buffer)
     start = json.loads(script.source.readline())
-    error = script.run(start["script"], start["functions"])
-    script.send({"error": error})
+    script.send(script.run(start["script"], start["functions"]))
 
 
 def _with_line(message: str, stack: str) -> str:

@@ -74,13 +74,26 @@
     return column ? {[name]: value, start_column: column} : {[name]: value};
   };
 
+  const outcome = {lists: {}};
+  // Of a list that was read to its last page the answer tells how long it was, since a script prints few of many.
+  const noteList = (name, length, table) => {
+    const list = outcome.lists[name] ?? {calls: 0, length: 0};
+    outcome.lists[name] = {
+      calls: list.calls + 1,
+      length: list.length + length,
+      unit: table ? "rows" : "lines",
+      note: table?.note || list.note || "",
+    };
+  };
+
   // What a tool answers on all its pages: each row of a table as an object, otherwise each line.
-  const readAll = (tool, args = {}) => {
+  const readAll = (name, tool, args = {}) => {
     const all = [];
     let isCut = false;
+    let table;
     for (let page = args; page !== undefined; ) {
       const text = tool(page);
-      const table = tableOf(text);
+      table = tableOf(text);
       const items = table ? toObjects(table) : text.lines();
       if (isCut) all.push(all.pop() + items.shift());
       // One by one, because a call takes only so many arguments.
@@ -90,6 +103,7 @@
       page = next && {...args, ...next};
       if (table?.note) globalThis.remark = table.note;
     }
+    noteList(name, all.length, table);
     return all;
   };
 
@@ -103,7 +117,7 @@
       if (answer.error !== undefined) throw new Error(`${name}: ${answer.error}`);
       return withoutRemark(answer.text);
     };
-    tool.all = (args) => readAll(tool, args);
+    tool.all = (args) => readAll(name, tool, args);
     globalThis[name] = tool;
     globalThis.tools[name] = tool;
   }
@@ -116,7 +130,6 @@
       return "an error without a text";
     }
   };
-  const outcome = {};
   globalThis.__run = async (body) => {
     try {
       const value = await body();

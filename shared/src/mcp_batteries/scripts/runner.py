@@ -18,7 +18,7 @@ from mcp_batteries.errors import Unavailable, well_formed
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.python_child import child_environment, python_command
 
-__all__ = ["FunctionFailed", "Outcome", "run_script"]
+__all__ = ["FunctionFailed", "Outcome", "ReadList", "run_script"]
 
 # Of all that a script prints; the rest is left out.
 _MAX_OUTPUT_CHARACTERS = 1_000_000
@@ -35,6 +35,23 @@ class FunctionFailed(Exception):
 Function = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 
+@dataclass(frozen=True)
+class ReadList:
+    """What a script read to the last page, by all its calls of one function.
+
+    Attributes:
+        length: how many rows or lines they were together.
+        unit: which of these.
+        note: what the last of them said beside them; mostly empty.
+    """
+
+    name: str
+    calls: int
+    length: int
+    unit: str
+    note: str
+
+
 @dataclass
 class Outcome:
     """What a script did.
@@ -43,11 +60,13 @@ class Outcome:
         output: what it printed and returned.
         left_out: how many characters of that are missing at its end.
         error: what ended it, with the line; empty if it came to its end.
+        lists: what it read to the last page, if it came to its end.
     """
 
     output: str = ""
     left_out: int = 0
     error: str = ""
+    lists: Sequence[ReadList] = ()
 
     def add(self, printed: str) -> None:
         printed = well_formed(printed)
@@ -73,14 +92,14 @@ async def run_script(script: str, functions: Sequence[str], call: Function, seco
         )
     outcome = Outcome()
     with anyio.move_on_after(seconds) as scope:
-        outcome.error = await _run(script, functions, call, outcome.add)
+        await _run(script, functions, call, outcome)
     if scope.cancelled_caught:
         outcome.error = f"it took longer than {seconds:.0f} s"
     return outcome
 
 
-async def _run(script: str, functions: Sequence[str], call: Function, add: Callable[[str], None]) -> str:
-    """Run a script to its end, and return the error that ended it."""
+async def _run(script: str, functions: Sequence[str], call: Function, outcome: Outcome) -> None:
+    """Run a script to its end, and put down in `outcome` what it did."""
     # The engine takes no NUL; in JSON, where `\u0000` was meant, one is easily written.
     source = well_formed(script).replace("\0", r"\x00")
     message: Mapping[str, Any] = {"script": source, "functions": functions}
@@ -88,16 +107,19 @@ async def _run(script: str, functions: Sequence[str], call: Function, add: Calla
     try:
         while True:
             try:
-                reply = await process.exchange(message, add)
+                reply = await process.exchange(message, outcome.add)
             except (EOFError, OSError):
-                return _PROCESS_ENDED
+                reply = {"error": _PROCESS_ENDED}
             match reply:
                 case {"error": str(error)}:
-                    return well_formed(error)
+                    outcome.error = well_formed(error)
+                    outcome.lists = _parse_lists(reply.get("lists"), functions)
+                    return
                 case {"name": str(name), "arguments": str(arguments)} if name in functions:
                     message = await _answer(call, name, arguments)
                 case _:
-                    return _PROCESS_ENDED
+                    outcome.error = _PROCESS_ENDED
+                    return
     finally:
         with anyio.CancelScope(shield=True):
             await process.end()
@@ -179,6 +201,21 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     assert process.stdin is not None
     assert process.stdout is not None
     return process.stdin, process.stdout
+
+
+def _parse_lists(lists: Any, functions: Sequence[str]) -> list[ReadList]:
+    """Return the lists that a process says it read."""
+    if not isinstance(lists, dict):
+        return []
+    parsed: list[ReadList] = []
+    for name, value in cast("dict[str, Any]", lists).items():
+        match value:
+            case {"calls": int(calls), "length": int(length), "unit": "rows" | "lines" as unit, "note": str(note)}:
+                if name in functions:
+                    parsed.append(ReadList(name, calls, length, unit, well_formed(note)))
+            case _:
+                pass
+    return parsed
 
 
 async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent
 
 from mcp_batteries.clipping import truncate_utf8
-from mcp_batteries.scripts.runner import FunctionFailed, Outcome, run_script
+from mcp_batteries.scripts.runner import FunctionFailed, Outcome, ReadList, run_script
 from mcp_batteries.server.calling.arguments import normalize_name
 from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_SCRIPT_CALLS
 from mcp_batteries.server.calling.inner_calls import Call, make_call
@@ -21,6 +21,8 @@ from mcp_batteries.server.calling.results import answering_script
 __all__ = ["ScriptCalls"]
 
 _MAX_PAGE_BYTES = 1_000_000
+# Of what a list says beside its rows.
+_MAX_NOTE_BYTES = 300
 # Arguments that bound the rows of a page and the texts in them, where a cursor leads to more.
 _ROW_BOUNDS = ("limit", "max_per_file", "max_cell")
 # What asks for the next page of an answer: in its first line, in the heading of one of several files, or in JSON.
@@ -159,7 +161,20 @@ class ScriptCalls:
         if self.unread:
             names = ", ".join(dict.fromkeys(name for _, name in self.unread))
             notes.append(f"not all is in what {names} returned, as `remark` or a cursor in it says")
+        if outcome.lists:
+            notes.append(f"read to the last page: {', '.join(map(_describe_list, outcome.lists))}")
         return notes
+
+
+def _describe_list(read: ReadList) -> str:
+    """Return how much `.all` read, so that few of many are not taken for a list that was cut."""
+    unit = read.unit.removesuffix("s") if read.length == 1 else read.unit
+    text = f"{read.name} {read.length:,} {unit}"
+    if read.calls > 1:
+        text += f" in {read.calls:,} calls"
+    if read.note:
+        text += f" ({truncate_utf8(' '.join(read.note.split()), _MAX_NOTE_BYTES)})"
+    return text
 
 
 def _repeat_lone_remark(text: str) -> str:
