@@ -24,10 +24,21 @@ async def test_some_issues_are_read_by_their_numbers(oracle: Oracle) -> None:
         said = await refused(client, "list_issues", **O, numbers=[3], labels=["bug"])
         assert "`labels` can't go with `numbers`" in said
         await call(client, "list_issues", **O, numbers=[3], state="all")
-        said = await refused(client, "list_issues", **O, numbers=[3], state="closed")
-        assert "in all states" in said and "Leave `state` out." in said
         said = await refused(client, "list_issues", **O, numbers=[3, 4], limit=1)
         assert "`numbers` has 2, more than `limit`." in said
+
+
+@pytest.mark.anyio
+async def test_of_some_issues_those_in_a_state_are_listed_and_the_others_named(oracle: Oracle) -> None:
+    for number, state in ((3, "open"), (4, "closed"), (5, "open")):
+        oracle.answer("GET", f"{HERE}/issues/{number}", issue(number, state=state))
+    async with served(oracle) as client:
+        found = await call(client, "list_issues", **O, numbers=[3, 4, 5], state="open", fields="number")
+        assert found["rows"] == [[3], [5]] and found["note"] == "#4 is closed."
+        found = await call(client, "list_issues", **O, numbers=[3, 4, 5], state="closed", fields="number")
+        assert found["rows"] == [[4]] and found["note"] == "#3 is open. #5 is open."
+        found = await call(client, "list_issues", **O, numbers=[3, 4, 5], fields="number,state")
+        assert found["rows"] == [[3, "open"], [4, "closed"], [5, "open"]]
 
 
 @pytest.mark.anyio

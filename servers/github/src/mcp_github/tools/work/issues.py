@@ -72,6 +72,7 @@ __all__ = [
 ]  # fmt: skip
 
 IssueOption = Literal["labels", "milestones", "assignees", "types", "custom"]
+ListedState = Literal["open", "closed", "all"]
 SubIssueAction = Literal["add", "remove", "first", "after"]
 
 _DEFAULT_LIMIT = 30
@@ -119,7 +120,7 @@ async def list_issues(
     *,
     repo: RepoName,
     numbers: Annotated[ManyNumbers, Field(description="Only these, up to 100")] = None,
-    state: Literal["open", "closed", "all"] = "open",
+    state: Annotated[ListedState | None, Field(description="By default open, of `numbers` all")] = None,
     labels: Annotated[NameList, Field(description='All of these, or ["none"]')] = None,
     assignee: Annotated[FreeText | None, Field(description="Login, none, or * for any")] = None,
     creator: Login = None,
@@ -142,13 +143,12 @@ async def list_issues(
             "`numbers`", labels=labels, assignee=assignee, creator=creator, milestone=milestone, type=type,
             custom=custom, since=since, sort=sort, order=order, cursor=cursor,
         )  # fmt: skip
-        if state == "closed":
-            raise Invalid("Issues are listed by number in all states.", "Leave `state` out.")
         if limit < min(len(numbers), _DEFAULT_LIMIT):
             raise Invalid(f"`numbers` has {len(numbers)}, more than `limit`.", "Leave `limit` out.")
-        return await _list_by_number(api, repo, numbers, fields)
+        return await _list_by_number(api, repo, numbers, state or "all", fields)
     params: dict[str, Any] = {
-        "state": state, "assignee": await _resolve_login(api, assignee), "creator": await _resolve_login(api, creator),
+        "state": state or "open", "assignee": await _resolve_login(api, assignee),
+        "creator": await _resolve_login(api, creator),
         "milestone": await resolve_milestone_filter(api, repo, milestone), "type": type, "since": since, "sort": sort,
         "direction": order,
     }  # fmt: skip
@@ -420,8 +420,10 @@ async def delete_comment(api: Api, *, repo: DeleteRepoName, comment: Comment, re
     return Done(done=f"Deleted comment {comment}.")
 
 
-async def _list_by_number(api: Api, repo: Repo, numbers: Sequence[int], fields: Sequence[str] | None) -> Listing:
-    """Return the issues with these numbers, as many as fit, and what became of the others, or is no issue."""
+async def _list_by_number(
+    api: Api, repo: Repo, numbers: Sequence[int], state: ListedState, fields: Sequence[str] | None
+) -> Listing:
+    """Return those of these issues that are in this state, as many as fit, and what became of the others."""
     columns = ISSUE.choose_columns(fields)
     rows: list[list[Any]] = []
     notes: list[str] = []
@@ -437,6 +439,9 @@ async def _list_by_number(api: Api, repo: Repo, numbers: Sequence[int], fields: 
                 raise
             notes.append(f"{problem.failure} #{number} and those behind it are not here.")
             break
+        if state not in ("all", response.data["state"]):
+            notes.append(f"#{number} is {response.data['state']}.")
+            continue
         rows.append(ISSUE.to_row(response.data, columns))
         if "pull_request" in response.data:
             notes.append(f"#{number} is a pull request.")
