@@ -61,6 +61,28 @@ async def test_a_tree_that_was_cut_has_no_total(oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_list_with_few_of_many_says_of_how_many_they_are_all(oracle: Oracle) -> None:
+    pulls = [{**issue(number, labels=[{"name": "bug"}]), "pull_request": {"merged_at": None}} for number in range(70)]
+    found_issues = [issue(number, labels=[]) for number in (70, 71)]
+    oracle.pages(f"{HERE}/issues", [*pulls, *found_issues])
+    ask: dict[str, Any] = {**O, "fields": "number"}
+    words = "That is all, out of 72 issues and pull requests."
+    async with served(oracle) as client:
+        found = await call(client, "list_issues", **ask, labels="none")
+        assert (sorted(found["rows"]), found["total"], found["note"]) == ([[70], [71]], 2, words)
+        first = await call(client, "list_issues", **ask, labels="none", limit=1)
+        assert first["cursor"] and "That is all" not in str(first.get("note"))
+        last = await call(client, "list_issues", **ask, labels="none", limit=1, cursor=first["cursor"])
+        while last.get("cursor"):
+            last = await call(client, "list_issues", **ask, labels="none", limit=1, cursor=last["cursor"])
+        assert last["total"] == 2 and last["note"] == words
+        most = await call(client, "list_pull_requests", **ask, labels="bug", limit=100)
+        assert most["total"] == 70 and "note" not in most
+        merged = await call(client, "list_pull_requests", **ask, labels="bug", state="merged")
+        assert merged["rows"] == [] and merged["note"] == words
+
+
+@pytest.mark.anyio
 async def test_causes_and_jobs_that_are_left_out_are_counted(oracle: Oracle) -> None:
     over = {"status": "completed", "conclusion": "failure"}
     oracle.answer("GET", f"{HERE}/actions/runs/9", {**sample("actions/get-workflow-run"), "id": 9, **over})

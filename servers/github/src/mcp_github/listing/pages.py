@@ -28,6 +28,8 @@ Complete = Callable[[Sequence[Item | None], Sequence[str]], Awaitable[Sequence[I
 # How many of GitHub's pages are read for one of ours, which may be longer or show only some of what they list.
 _MAX_UPSTREAM_PAGES = 10
 _MAX_UPSTREAM_ROWS = 100
+# Few are shown where it is at most one in so many of those that GitHub lists.
+_ONE_IN = 2
 # Hits of a search that GitHub shows, however many there are.
 _MAX_SEARCH_HITS = 1000
 
@@ -56,6 +58,7 @@ class ListQuery:
         repo: whose text it is, for taint tracking and redirects.
         find_list: finds the list in the answer, where it is not the answer itself.
         select: picks the objects that are shown; all without it.
+        listed_things: what GitHub lists, where the last page tells of how many of these few are shown; a noun.
         complete: adds to the objects that are shown what the list does not tell.
         hint: what to try if there is no such list.
         max_items: how many GitHub lists at most, without a word about the others.
@@ -72,6 +75,7 @@ class ListQuery:
     accept: str = JSON_TYPE
     hint: str = ""
     max_items: int | None = None
+    listed_things: str = ""
 
     @property
     def set_params(self) -> dict[str, Any]:
@@ -259,12 +263,21 @@ class _Page:
         if self.next_position is not None:
             return self._remaining_note(self.next_position)
         if not self._is_cut_by_github:
-            return None
+            return self._few_note()
         if self.query.max_items is not None:
             return f"GitHub lists the first {self.query.max_items} only."
         return (
             f"GitHub shows the first {self._reachable_total:,} of {self.total:,} only: search for something narrower."
         )
+
+    def _few_note(self) -> str | None:
+        """Return of how many objects these are all that are shown: a few look like a list that was cut."""
+        if not self.query.listed_things or self.position.paging.keys() - {"page"}:
+            return None
+        listed = self.position.items_before + self.listed_count
+        if self.shown_count * _ONE_IN > listed or not listed:
+            return None
+        return f"That is all, out of {listed} {self.query.listed_things}."
 
     @property
     def _reachable_total(self) -> int | None:

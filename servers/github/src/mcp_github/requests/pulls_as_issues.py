@@ -40,7 +40,7 @@ class PullsAsIssues:
         return ListQuery(
             f"{self.repo.path}/issues", f"the pull requests of `{self.repo.full_name}`", PULL,
             params={**self.params, "labels": self.labels.param}, repo=self.repo, select=self._select,
-            complete=self._complete,
+            complete=self._complete, listed_things="issues and pull requests",
         )  # fmt: skip
 
     def _select(self, items: Sequence[Item]) -> Sequence[Item]:

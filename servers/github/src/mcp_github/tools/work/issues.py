@@ -162,7 +162,8 @@ async def list_issues(
         return [item for item in items if "pull_request" not in item and label_filter.matches(item)]
 
     query = ListQuery(
-        f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, select=select
+        f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, select=select,
+        listed_things="issues and pull requests",
     )  # fmt: skip
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
