@@ -113,6 +113,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "delete": ("delete_ref", {"name": "topic", "force": True}),
     "switch": ("run_switch", {"rev": "topic"}),
     "restore": ("run_restore", {"paths": ["side.txt"]}),
+    "restore files": ("run_restore", {"paths": ["side.txt"], "rev": "HEAD~1", "index": False}),
     "restore all": ("run_restore", {"paths": ["."]}),
     "stash": ("run_stash", {}),
     "pop": ("run_stash", {"action": "pop"}),

@@ -1443,6 +1443,29 @@ async def test_a_restore_of_what_is_only_staged_is_undone(paths: list[str], tmp_
 
 
 @pytest.mark.anyio
+async def test_a_file_of_a_stash_comes_back_without_being_staged(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("notes.txt", "staged\n")
+    made.git("add", "notes.txt")
+    made.write("side.txt", "changed\n")
+    made.write("new.txt", "new\n")
+    async with serving("--write", made.path) as asking:
+        await asking("run_stash", untracked=True)
+        made.write("notes.txt", "staged since\n")
+        made.git("add", "notes.txt")
+        before = state(made)
+        refused = await asking("run_restore", rev="stash@{0}", paths=["new.txt"], index=False)
+        assert refused.startswith("failed") and "`stash@{0}^3`" in refused, refused
+        changed = await asking("run_restore", rev="stash@{0}", paths=["side.txt", "notes.txt"], index=False)
+        created = await asking("run_restore", rev="stash@{0}^3", paths=["new.txt"], index=False)
+        assert made.git("status", "--porcelain") == "MM notes.txt\n M side.txt\n?? new.txt\n"
+        assert (made.path / "new.txt").read_text() == "new\n" and (made.path / "side.txt").read_text() == "changed\n"
+        await undone(asking, created)
+        await undone(asking, changed)
+    assert state(made) == before
+
+
+@pytest.mark.anyio
 async def test_a_side_of_a_conflict_is_taken_whole_by_its_commit(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "topic")

@@ -270,17 +270,20 @@ def run_restore(
     *,
     paths: Paths,
     rev: Target = default("HEAD"),
+    index: Annotated[bool, Field(description="Stage them so, too.")] = True,
     only_if: OnlyIf = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
-    """Put files back as a commit has them, staged ones too. The answer says how to get back what was lost.
+    """Put files back as a commit or stash has them. The answer says how to get back what was lost.
 
     To unstage only use `stage_files`, to undo commits `run_reset`.
     """
     if not paths:
         raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
     specs = _pathspecs(paths)
-    return operations.plan_and_run(repo, lambda planner: planner.restore(rev, specs), cancel, only_if, specs)
+    return operations.plan_and_run(
+        repo, lambda planner: planner.restore(rev, specs, stages=index), cancel, only_if, specs
+    )
 
 
 @tool("Move a path", effect="write", gate="write", adapt=_adapt_move, work="The change", also=("git_mv",))
@@ -314,7 +317,7 @@ def run_stash(
     if paths:
         raise Invalid(
             f"A stash is whole: to `{action}` takes no `paths`.",
-            "Leave `paths` out, or take single files as the stash has them: `run_restore` with its name as `rev`.",
+            "Leave `paths` out, or take single files of it: `run_restore` with its name as `rev`, index=false.",
         )
     if rev is None:
         raise Invalid("`rev` is empty.", "Leave it out for the latest stash.")

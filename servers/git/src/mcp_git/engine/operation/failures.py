@@ -36,7 +36,8 @@ _SHELL_ADVICE = re.compile(
 _NEXT_MOVES = {
     "cannot do a partial commit": "Stage the `paths` with `stage_files`; `create_commit` without `paths` then commits "
     "all that is staged.",
-    "pathspec .* did not match": "`get_status` has the files that changed, `list_files` those of a commit.",
+    "pathspec .* did not match": "`get_status` has the files that changed, `list_files` those of a commit; "
+    "what was untracked in a stash is in `stash@{0}^3`.",
     "branch named .* already exists": "Choose another name, or go to that one with `run_switch`.",
     "tag .* already exists": "Choose another name.",
     "is not fully merged": "Set `force` to delete it all the same.",

@@ -242,9 +242,14 @@ class OperationPlanner:
     def _configure_branch(self, branch: str, key: str, value: str) -> None:
         self.git.configure(self.repository, ["--replace-all", f"branch.{branch}.{key}", value])
 
-    def restore(self, source: Revision, paths: Sequence[str]) -> FileOperation:
-        """Plan to write files as a commit has them."""
-        arguments = ["restore", f"--source={self._disambiguate(source)}", "--staged", "--worktree", "--", *paths]
+    def restore(self, source: Revision, paths: Sequence[str], *, stages: bool = True) -> FileOperation:
+        """Plan to write files as a commit has them, and to stage them so unless the index is to stay as it is."""
+        arguments = ["restore", f"--source={self._disambiguate(source)}", "--worktree", "--", *paths]
+        created_files: list[str] = []
+        if stages:
+            arguments.insert(1, "--staged")
+        else:
+            created_files = self._list_missing(source, paths)
         unwritten = self._list_unwritten(paths)
 
         def describe_written() -> Sequence[str]:
@@ -258,8 +263,17 @@ class OperationPlanner:
             undo_kind=UndoKind.FILES,
             overwritten_paths=paths,
             source=source,
+            created_files=created_files,
             after=describe_written,
         )
+
+    def _list_missing(self, source: Revision, paths: Sequence[str]) -> list[str]:
+        """Return the files below `paths` that a commit has, and neither the index nor the disk."""
+        arguments = ["diff-index", "--cached", "--name-only", "--no-renames", "--diff-filter=D", "-z"]
+        arguments += [self._disambiguate(source), "--", *paths]
+        output = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128))
+        top = self.git.layout(self.repository).work_tree or ""
+        return [name for name in split_names(output.stdout) if not os.path.lexists(os.path.join(top, name))]
 
     def _list_unwritten(self, paths: Sequence[str]) -> list[str]:
         """Return the files below `paths` that a sparse checkout leaves out of the work tree."""
