@@ -307,3 +307,22 @@ async def test_a_commit_that_is_picked_says_how_much_it_changes(tmp_path: Path) 
         "Change both (2 files, +2 -1)",
     ]
     assert "(1 file, +0 -1)" in reverted, reverted
+
+
+async def test_a_pick_of_which_a_part_was_there_already_tells_how_much_the_commit_changed(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.git("config", "user.name", "Grace Hopper")
+    made.git("config", "user.email", "grace@example.org")
+    made.commit("Begin", {"a.txt": "one\n", "b.txt": "one\n", "c.txt": "one\n"})
+    made.git("branch", "topic")
+    made.commit("Change both", {"a.txt": "two\n", "b.txt": "two\ntwo\n"})
+    made.commit("Change one", {"c.txt": "two\n"})
+    both = made.git("rev-parse", "--short", "main~1").strip()
+    made.git("switch", "--quiet", "topic")
+    made.commit("Here already", {"a.txt": "two\n"})
+    for revision in ("main~2..main", "main~1"):
+        async with serving("--write", made.path) as asking:
+            picked = await asking("run_cherry_pick", rev=revision)
+            assert f"Change both (1 file, +2 -1; 2 files, +3 -2 in {both})" in picked, picked
+            assert ".." not in revision or "Change one (1 file, +1 -1)\n" in picked, picked
+            await undone(asking, picked)

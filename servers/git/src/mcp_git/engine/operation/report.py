@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
@@ -32,13 +33,13 @@ from mcp_git.engine.operation.untracked_files import (
     name_some,
 )
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import clip, split_lines
+from mcp_git.engine.program.output import Output, clip, split_lines
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
 from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
-from mcp_git.policy import Repository
+from mcp_git.policy import Range, Repository
 from mcp_git.repository_paths import Layout
 from mcp_git.tool_calls import ToolCall, format_call
 
@@ -60,8 +61,9 @@ _COMMANDS_WITHOUT_NEWS = frozenset({"commit", "switch"})
 _KINDS_THAT_READ_TREES = frozenset({UndoKind.KEEP, UndoKind.MIXED, UndoKind.HARD, UndoKind.CARRIED})
 # Commands whose commits are to be compared with those that they repeat.
 _COMMANDS_WITH_COUNTS = frozenset({"cherry-pick", "revert"})
-# Before each commit, so that no subject is taken for counts.
+# The mark is before each commit, so that no subject is taken for counts.
 _COMMIT_MARK = "\x01"
+_COMMIT_FORMAT = "%x01%h%x00%an %at%x00%s"
 _SHORT_COUNTS = re.compile(
     r" (?P<files>\d+) files? changed(?:, (?P<added>\d+) insertions?\(\+\))?(?:, (?P<removed>\d+) deletions?\(-\))?"
 )
@@ -95,6 +97,20 @@ def report_operation(
     report = _Report(git, repository, layout, operation, before, picked_commits, after, picked_after, warnings, cancel)
     report.write()
     return Answer(report.facts, report.lines)
+
+
+class _ListedCommit(NamedTuple):
+    """A commit as an answer lists it.
+
+    Attributes:
+        origin: what stays as it is where a commit is made once more: its author, when that was, and its subject.
+        counts: how much it changes; empty where that is not told.
+    """
+
+    short_hash: str
+    subject: str
+    origin: str
+    counts: str = ""
 
 
 @dataclass
@@ -159,22 +175,42 @@ class _Report:
         revisions = [span]
         if isinstance(self.operation, CommitOperation | PickOperation) and self.operation.base:
             revisions.append(f"^{self.operation.base}")
-        for line in self._list_commits(revisions):
-            counts = _SHORT_COUNTS.fullmatch(line)
-            if counts is not None:
-                self.lines[-1] += _format_counts(counts)
-            elif line:
-                self.lines.append(clip(escape_line_breaks(line.removeprefix(_COMMIT_MARK)), _MAX_ROW_BYTES))
+        commits = self._list_commits(revisions)
+        sources = self._list_sources()
+        for commit in commits:
+            line = clip(escape_line_breaks(f"{commit.short_hash} {commit.subject}"), _MAX_ROW_BYTES)
+            source = sources.get(commit.origin)
+            # Of a merge git does not tell counts.
+            if source is not None and source.counts not in ("", commit.counts):
+                line += f" ({commit.counts or 'nothing'}; {source.counts} in {source.short_hash})"
+            elif commit.counts:
+                line += f" ({commit.counts})"
+            self.lines.append(line)
 
-    def _list_commits(self, revisions: Sequence[str]) -> list[str]:
-        """Return what git prints of commits; of those that were made once more also how much they change."""
-        arguments = ["log", "--format=%x01%h %s", f"--max-count={_MAX_LISTED}", *revisions, "--"]
+    def _list_commits(self, revisions: Sequence[str]) -> list[_ListedCommit]:
+        """Return commits; of those that were made once more also how much they change."""
+        arguments = ["log", f"--format={_COMMIT_FORMAT}", f"--max-count={_MAX_LISTED}", *revisions]
         if self.operation.command in _COMMANDS_WITH_COUNTS:
             try:
-                return split_lines(self.git.run(self.repository, [*arguments[:-1], "--shortstat", "--"], self.cancel))
+                return _parse_commits(self.git.run(self.repository, [*arguments, "--shortstat", "--"], self.cancel))
             except GitFailed:
                 pass  # Of a partial clone the contents are not here.
-        return split_lines(self.git.run(self.repository, arguments, self.cancel))
+        return _parse_commits(self.git.run(self.repository, [*arguments, "--"], self.cancel))
+
+    def _list_sources(self) -> Mapping[str, _ListedCommit]:
+        """Return by their origin the commits that a cherry-pick was given.
+
+        What a branch has already falls away from a commit without a word of git, and its counts tell.
+        """
+        revision = self.operation.revision
+        if self.operation.command != "cherry-pick" or revision is None:
+            return {}
+        revisions = [revision.text] if isinstance(revision, Range) else ["--no-walk", revision.text]
+        try:
+            commits = self._list_commits(revisions)
+        except GitFailed:
+            return {}  # It named a commit by where HEAD was.
+        return {commit.origin: commit for commit in commits}
 
     def _add_left_out(self) -> None:
         """Add which commits of the branch a rebase that is done has not put on the new base."""
@@ -510,10 +546,23 @@ class _Report:
         return [folder for folder in folders if not _holds_any(folder, others)]
 
 
+def _parse_commits(output: Output) -> list[_ListedCommit]:
+    """Return the commits that git printed in `_COMMIT_FORMAT`, each with its counts if these follow it."""
+    commits: list[_ListedCommit] = []
+    for line in split_lines(output):
+        counts = _SHORT_COUNTS.fullmatch(line)
+        if counts is not None:
+            commits[-1] = commits[-1]._replace(counts=_format_counts(counts))
+        elif line:
+            short_hash, author, subject = line.removeprefix(_COMMIT_MARK).split("\0", 2)
+            commits.append(_ListedCommit(short_hash, subject, f"{author} {subject}"))
+    return commits
+
+
 def _format_counts(counts: re.Match[str]) -> str:
-    """Return how much a commit changes, as it stands behind its subject."""
+    """Return how much a commit changes."""
     files = count(int(counts["files"]), "file")
-    return f" ({files}, +{counts['added'] or 0} -{counts['removed'] or 0})"
+    return f"{files}, +{counts['added'] or 0} -{counts['removed'] or 0}"
 
 
 def _holds_any(folder: bytes, paths: Iterable[bytes]) -> bool:
