@@ -78,6 +78,39 @@ async def test_what_failed_is_shown_and_not_the_cleaning_up(oracle: Oracle) -> N
         assert "2999: step 2998" in matches and "AssertionError" not in matches
 
 
+async def test_why_a_job_failed_comes_first_where_it_is_far_before_the_last_error(oracle: Oracle) -> None:
+    lines = [f"cleaning {number} " + "x" * 80 for number in range(500)]
+    lines[3:5] = ["FAILED tests/test_cart.py::test_round - assert 1 == 2", "1 failed, 20 passed in 3.2s"]
+    lines[400] = "##[error]Process completed with exit code 1."
+    stored(oracle, log(*lines))
+    job = {**sample("actions/get-job-for-workflow-run"), "id": 8, "conclusion": "failure"}
+    stamp = "2026-01-01T00:00:00Z"
+    step = {"number": 4, "name": "Run tests", "conclusion": "failure", "started_at": stamp, "completed_at": stamp}
+    oracle.pages("/repos/octo/app/actions/runs/9/jobs", [{**job, "steps": [step]}], "jobs")
+    async with served(oracle, *ON) as client:
+        text = await call(client, "read_job_log", **JOB)
+        head, first, *rest = text.splitlines()
+        assert "it seems to fail at line 4" in head and "failed in step" not in head
+        assert first == "4: FAILED tests/test_cart.py::test_round - assert 1 == 2"
+        assert "..." in rest and "401: ##[error]Process completed" in text
+        assert len(text.encode()) < 11_000
+        of_run = await call(client, "read_job_log", repo="octo/app", run_id=9)
+        assert ", failed in step 4 Run tests;" in of_run and of_run.splitlines()[1] == first
+        # Where other lines are asked for, nothing stands before them.
+        assert "seems" not in await call(client, "read_job_log", **JOB, pattern="cleaning 7 ")
+        lines[3:5] = ["fine", "fine"]
+        lines[399] = "E   AssertionError: assert 1 == 2"
+        stored(oracle, log(*lines))
+        near = await call(client, "read_job_log", **JOB)
+        assert "it seems to fail at line" in near and "\n...\n" not in near
+
+
+def test_of_lines_longer_than_the_page_one_is_shown() -> None:
+    window = LineWindow(start_line=None, pattern=None)
+    window.feed(log("E   short", "##[error]" + "ü" * 1900))
+    assert window.render("log", 1000).body.startswith("2: ##[error]ü")
+
+
 def test_a_hundred_megabytes_are_read_in_no_more_than_a_page() -> None:
     line = (STAMP + "x" * 170 + "\n").encode()
     piece = line * 500

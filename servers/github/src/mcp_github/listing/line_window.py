@@ -92,6 +92,7 @@ class LineWindow:
         """Return the page, once everything was taken; its head says what it is and how to go on."""
         if self._unfinished_line and not self._is_full:
             self._add_lines(self._unfinished_line + b"\n")
+            self._unfinished_line = b""
         window = self._lines_of_window()
         fitting = _fitting_lines(window.lines, max_bytes, from_end=self._start_line is None)
         head = [description]
@@ -103,6 +104,11 @@ class LineWindow:
             head += self._continuations(fitting, is_cut=len(fitting) < len(window.lines))
         body = "\n".join(f"{line.number}: {line.text}" for line in fitting)
         return Text("; ".join(head), body or "No such lines.")
+
+    @property
+    def has_error(self) -> bool:
+        """Whether the page is that of the last error."""
+        return self._error_line is not None
 
     def _continuations(self, fitting: Sequence[_Line], *, is_cut: bool) -> list[str]:
         """Return how to read what is not shown."""
@@ -186,7 +192,7 @@ class LineWindow:
 
 
 def _fitting_lines(lines: Sequence[_Line], max_bytes: int, *, from_end: bool) -> list[_Line]:
-    """Return as many of `lines` as fit into `max_bytes`, long ones cut: the first, or `from_end` the last."""
+    """Return as many of `lines` as fit into `max_bytes`, or one, long ones cut: the first, or `from_end` the last."""
     candidates: Iterator[_Line] = iter(lines)
     if from_end:
         candidates = reversed(lines)
@@ -197,7 +203,7 @@ def _fitting_lines(lines: Sequence[_Line], max_bytes: int, *, from_end: bool) ->
         if len(line) > _MAX_LINE_CHARACTERS:
             text = f"{line[:_MAX_LINE_CHARACTERS]}… [line cut]"
         size += len(text.encode("utf-8", "surrogatepass")) + _LINE_NUMBER_BYTES
-        if size > max_bytes:
+        if size > max_bytes and fitting:
             break
         fitting.append(_Line(number, text))
     if from_end:

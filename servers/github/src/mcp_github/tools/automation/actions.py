@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
@@ -23,7 +23,14 @@ from mcp_github.number_forms import Number, NumberOrDefault, OptionalNumber
 from mcp_github.policy import FilePath, Policy, Repo, RunRepo, Workflow
 from mcp_github.requests.branches import get_default_branch, refuse_workflows, resolve_sha
 from mcp_github.requests.runs.artifacts import read_artifact_file
-from mcp_github.requests.runs.failure_causes import FAILURES, describe_run_state, explain_missing_log, find_cause
+from mcp_github.requests.runs.failure_causes import (
+    FAILURES,
+    describe_run_state,
+    explain_missing_log,
+    find_cause,
+    find_failed_step,
+)
+from mcp_github.requests.runs.failure_log_parser import FailureLogParser
 from mcp_github.requests.runs.runs_of_pull import find_run_of_pull
 from mcp_github.tools.arguments import (
     Cursor,
@@ -140,6 +147,11 @@ class _LogRequest:
     start_line: int | None
     pattern: str | None
 
+    @property
+    def is_for_failure(self) -> bool:
+        """Whether no lines were named, so that those are wanted that say why it failed."""
+        return self.start_line is None and not self.pattern
+
     def open_window(self) -> LineWindow:
         return LineWindow(start_line=self.start_line, pattern=self.pattern)
 
@@ -230,7 +242,7 @@ async def read_job_log(
     request = _LogRequest(start_line, pattern)
     if job_id is not None:
         description = f"job `{job_id}` of `{repo.full_name}`"
-        return await _read_log(api, repo, job_id, description, request, DEFAULT_PAGE_BYTES)
+        return await _read_log(api, repo, {"id": job_id}, description, request, DEFAULT_PAGE_BYTES)
     if run_id is not None:
         return await _read_failed_logs(api, repo, run_id, request)
     raise Invalid("One of `job_id` and `run_id` has to be given.")
@@ -430,7 +442,7 @@ async def _read_failed_logs(api: Api, repo: Repo, run_id: int, request: _LogRequ
         raise _no_failure(jobs, description)
     if len(failed) == 1:
         (job,) = failed
-        return await _read_log(api, repo, int(job["id"]), _describe_job(repo, job), request, DEFAULT_PAGE_BYTES)
+        return await _read_log(api, repo, job, _describe_job(repo, job), request, DEFAULT_PAGE_BYTES)
     if request.start_line is not None:
         names = _names_of(failed)
         raise Invalid(f"{len(failed)} jobs of {description} failed.", f"Pass the `job_id` of one of them: {names}.")
@@ -451,28 +463,70 @@ async def _try_log(api: Api, repo: Repo, job: Mapping[str, Any], request: _LogRe
     """Return lines of the log of one job among others, or why there is none."""
     description = _describe_job(repo, job)
     try:
-        return await _read_log(api, repo, int(job["id"]), description, request, max_bytes)
+        return await _read_log(api, repo, job, description, request, max_bytes)
     except (NotFound, Refused, TooLarge, Unavailable) as problem:
         return Text(f"the log of {description} is missing", str(problem))
 
 
-async def _read_log(api: Api, repo: Repo, job_id: int, description: str, request: _LogRequest, max_bytes: int) -> Text:
+async def _read_log(
+    api: Api, repo: Repo, job: Mapping[str, Any], description: str, request: _LogRequest, max_bytes: int
+) -> Text:
     """Return lines of a job's log: its last error or its end, or from a line on.
+
+    Args:
+        job: as GitHub describes it, or only its `id`.
 
     Raises:
         NotFound: the log was deleted.
         Unavailable: the job is still at work.
     """
+    job_id = int(job["id"])
     window = request.open_window()
+    parser = FailureLogParser(find_failed_step(job))
+
+    def feed(data: bytes) -> bool:
+        if request.is_for_failure:
+            parser.feed(data)
+        return window.feed(data)
+
     try:
         await api.download(
-            f"{_job_path(repo, job_id)}/logs", f"log of {description}", repo=repo, max_bytes=_MAX_LOG_BYTES,
-            feed=window.feed,
-        )  # fmt: skip
+            f"{_job_path(repo, job_id)}/logs", f"log of {description}", repo=repo, max_bytes=_MAX_LOG_BYTES, feed=feed
+        )
     except NotFound:
-        job = await api.get(_job_path(repo, job_id), description, internal=True)
-        raise explain_missing_log(job.data, description) from None
-    return window.render(f"log of {description}", max_bytes)
+        response = await api.get(_job_path(repo, job_id), description, internal=True)
+        raise explain_missing_log(response.data, description) from None
+    steps = _failed_steps(job)
+    if steps:
+        description += f", failed in step {steps[0]}"
+
+    def render(max_bytes: int) -> Text:
+        return window.render(f"log of {description}", max_bytes)
+
+    if not window.has_error or parser.is_weak:
+        return render(max_bytes)
+    return _put_cause_first(parser.get_cause(), render, max_bytes)
+
+
+def _put_cause_first(cause: str, render: Callable[[int], Text], max_bytes: int) -> Text:
+    """Return a page of a log with the lines before it that say why the job failed.
+
+    Args:
+        cause: these lines, with their numbers as in the page.
+        render: returns the page that fits into so many bytes.
+    """
+    text = render(max_bytes)
+    first = _number_of_line(cause)
+    note = f"it seems to fail at line {first}"
+    if first >= _number_of_line(text.body):
+        return Text(f"{text.head}; {note}", text.body)
+    shorter = render(max_bytes - len(cause.encode()))
+    return Text(f"{shorter.head}; {note}", f"{cause}\n...\n{shorter.body}")
+
+
+def _number_of_line(lines: str) -> int:
+    """Return the number of the first of some lines."""
+    return int(lines.partition(":")[0])
 
 
 def _to_minutes(usage: Mapping[str, Any]) -> dict[str, Any]:
