@@ -88,6 +88,18 @@ async def test_a_time_that_no_calendar_has_is_left_empty(tmp_path: Path) -> None
     assert row[2:4] == ["2026-01-31T12:00:00Z", ""]
 
 
+async def test_a_change_that_a_script_prints_says_how_things_are_then(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    made.write("new.txt", "new\n")
+    script = "print(run_switch({rev: 'side'})); print(remark); print(create_tag({name: 'v2'}))"
+    async with serving("--write", "--tools=default,call_tools", made.path) as asking:
+        answer = await asking("call_tools", script=script)
+    oid = made.git("rev-parse", "--short=9", "side").strip()
+    _, state, undo, empty, remark, *_ = answer.splitlines()
+    assert state == f"[side {oid}; 1 other file not committed]" == remark
+    assert undo.startswith("undo: ") and not empty and answer.count(f"[side {oid}; ") == 3
+
+
 async def test_a_script_reads_each_file_of_the_status(tmp_path: Path) -> None:
     made = made_history(tmp_path)
     for number in range(150):
