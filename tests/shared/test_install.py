@@ -183,6 +183,39 @@ def test_what_windows_installed_as_a_package_reads_another_file(tmp_path: Path) 
     assert not file.exists()
 
 
+@pytest.mark.reported("microsoft/apm#2060")
+@pytest.mark.reported("GlitterKill/sdl-mcp#17")
+@pytest.mark.parametrize(
+    ("host", "variable", "file"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("codex", "CODEX_HOME", "config.toml"),
+        ("copilot-cli", "COPILOT_HOME", "mcp-config.json"),
+        ("gemini-cli", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),
+    ],
+)
+def test_the_folder_that_a_user_gave_a_host_is_the_one_that_it_reads(
+    host: str, variable: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+
+    def account(folder: str) -> Places:
+        where = Places.of_this_user({**environment, variable: folder})
+        return dataclasses.replace(where, home=tmp_path / "home", notes=tmp_path / "notes")
+
+    work = tmp_path / "work" / file
+    assert str(work) in install(host, settings(), account(str(tmp_path / "work")))
+    assert str(tmp_path / "own" / file) in install(host, settings(), account("own"))
+    before = work.read_bytes()
+    uninstall(host, settings(), account("own"))
+    assert work.read_bytes() == before and not (tmp_path / "own" / file).exists()
+    # Where the variable is not set any more, the notes know the file.
+    assert not account(" ").file(host).is_relative_to(tmp_path / "work")
+    assert str(work) in uninstall(host, settings(), account(" "))
+
+
 def test_a_password_in_the_entry_that_is_replaced_is_not_shown(tmp_path: Path) -> None:
     where = places(tmp_path)
     installed = load(Database, ["postgresql://reader@db.example.org/shop"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcp_batteries.errors import Invalid
@@ -25,6 +25,7 @@ class Places:
         roaming, local: `%APPDATA%` and `%LOCALAPPDATA%` on Windows.
         notes: the folder for notes on what was installed.
         project: the folder of the project whose own files `--workspace` means; None is the current folder.
+        variables: of the environment; some give a host another folder.
     """
 
     home: Path
@@ -34,6 +35,7 @@ class Places:
     local: Path
     notes: Path
     project: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def of_this_user(cls, environment: Mapping[str, str] = os.environ) -> Places:
@@ -46,6 +48,7 @@ class Places:
             Path(environment.get("APPDATA") or home / "AppData" / "Roaming"),
             Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local"),
             notes_folder(),
+            variables=environment,
         )
 
     def file(self, host: str) -> Path:
@@ -55,6 +58,10 @@ class Places:
             Invalid: the host has no file that we can write.
         """
         location = load_host(host).location
+        if location.folder is not None:
+            folder = self.variables.get(location.folder.variable, "").strip()
+            if folder:
+                return Path(os.path.abspath(folder)).joinpath(*location.folder.path.split("/"))
         system_paths = {"win32": location.windows, "darwin": location.macos}
         path = location.path or system_paths.get(self.platform, location.linux)
         if path is None:
@@ -63,9 +70,9 @@ class Places:
                 f"Import what --print-config {host} prints, in its settings.",
             )
         if location.windows_package:
-            folder = self._packaged(location.windows_package)
-            if folder is not None:
-                return folder / path.rpartition("/")[2]
+            packaged = self._packaged(location.windows_package)
+            if packaged is not None:
+                return packaged / path.rpartition("/")[2]
         folder_name, _, below = path.partition("/")
         folders = {"~": self.home, "%APPDATA%": self.roaming, "$XDG_CONFIG_HOME": self.config}
         return folders[folder_name].joinpath(*below.split("/"))

@@ -18,6 +18,11 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class HostFolder(_Table):
+    variable: str
+    path: str
+
+
 class HostLocation(_Table):
     words: str
     windows_words: str | None = None
@@ -26,6 +31,7 @@ class HostLocation(_Table):
     macos: str | None = None
     linux: str | None = None
     windows_package: str | None = None
+    folder: HostFolder | None = None
     workspace: str | None = None
 
 
