@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client, MCPError
+from mcp.server.auth.provider import AccessToken
 from mcp.shared.inbound import find_invalid_x_mcp_header
 
 from mcp_batteries.cli.hosts import entry
@@ -18,8 +19,10 @@ from mcp_batteries.mount.member import Member
 from mcp_batteries.mount.server import build
 from mcp_batteries.mount.settings import Settings
 from mcp_batteries.program import program_of
+from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.settings import load
+from mcp_batteries.transports.http.auth.scopes import Scopes
 
 pytestmark = pytest.mark.anyio
 
@@ -164,6 +167,27 @@ async def test_discovery_costs_little_and_opens_everything(words: list[str], tmp
         refused = await client.call_tool("call_tool", {"name": "fs_read_text", "arguments": {"pth": 1}})
         assert refused.is_error and "`path`" in text(refused)
     assert json.loads(audit.read_text("utf-8").splitlines()[-1])["name"] == "fs_read_text"
+
+
+@pytest.mark.parametrize("scope", ["fs.read", "fs_search.read", "fs.destroy"])
+async def test_a_token_for_the_tools_of_one_server_finds_and_calls_them(
+    words: list[str], scope: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = served(["--discover", *words])
+    scopes = Scopes(lambda: tool_table(server), resolve=server.resolve_tool)
+    server.middleware.append(scopes)
+    token = AccessToken(token="t", client_id="alice", scopes=[scope])
+    monkeypatch.setattr("mcp_batteries.transports.http.auth.scopes.get_access_token", lambda: token)
+    async with Client(server) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
+            "find_tools",
+            "describe_tools",
+            "call_tool",
+        ]
+        call = {"name": "fs_find_files", "arguments": {"glob": "*.txt"}}
+        assert "notes.txt" in text(await client.call_tool("call_tool", call))
+        with pytest.raises(MCPError, match="lacks the scope `read`"):
+            await client.call_tool("call_tool", {"name": "weather_get_forecast", "arguments": {}})
 
 
 @pytest.mark.parametrize("read_only", [True, False])

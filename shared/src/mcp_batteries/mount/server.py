@@ -104,15 +104,20 @@ def _followed_by_default(members: Sequence[Member]) -> list[str]:
 
 def _offer_discovery(server: Assembled, members: Sequence[Member], discovery: Discovery) -> None:
     """List only the three tools of `discovery`, which find and call whatever `--tools` chooses."""
+    effects: set[str] = set()
+    toolsets: set[str] = set()
+    for member in members:
+        for tool in member.tools():
+            effects.add(tool.effect)
+            toolsets.update(tool.toolsets)
     table = tool_table(server)
     for declared, method in declarations(discovery):
         tool = strict_tool(method, cast("DeclaredTool", declared))
+        # Who may call the tools of any toolset has to find them.
+        tool.toolsets = tuple(sorted(toolsets))
         table[tool.name] = tool
     server.catalog.listed_tools = NAMES
     # Scopes and `--read-only` check the tool that is called; hosts learn of the worst that it may do.
-    effects: set[str] = set()
-    for member in members:
-        effects.update(tool.effect for tool in member.tools())
     if effects - {"read"}:
         table[CALL_TOOL].annotations = WORST_HINTS
     _refresh(server, members)
