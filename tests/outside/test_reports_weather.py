@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.computed.plot import draw_svg
 from mcp_weather.engine.services.aviation import fetch_airport
 from mcp_weather.engine.services.cap_messages import read_messages
@@ -974,3 +975,25 @@ async def test_the_visibility_of_a_report_is_in_the_unit_of_who_asks(
             assert re.search(r"unknown: .*\bvisibility\b", said), said
         else:
             assert f"visibility {shown}" in said, said
+
+
+@pytest.mark.reported("chubin/wttr.in#952")
+@pytest.mark.reported("chubin/wttr.in#836")
+async def test_a_code_from_luggage_is_answered_with_the_kind_that_works(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        for code in ("JFK", "zrh"):
+            result = await found.call_tool("get_metar", {"place": code})
+            assert result.is_error and text(result).endswith(
+                "Codes of airports have four letters here: `KJFK`, `LSZH`."
+            )
+
+
+@pytest.mark.reported("MagicMirrorOrg/MagicMirror#187")
+@pytest.mark.reported("QubesOS/qubes-issues#435")
+async def test_a_clock_that_is_ahead_is_named_as_a_reason(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        place = await world.place("Zurich")
+        upstream.now = lambda: world.now - 30 * 86400
+        for fetch in (world.engine.open_meteo.fetch_hours, world.engine.open_meteo.fetch_days):
+            with pytest.raises(Unavailable, match=r"of times that are past.*check the clock of the machine"):
+                await fetch(place, ("basic",), 3, "best_match", "metric")

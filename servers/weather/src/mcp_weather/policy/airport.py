@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from mcp_weather.policy.place import Place
 
-__all__ = ["AirportCode", "NamedAirport", "parse_airport_code"]
+__all__ = ["AirportCode", "NamedAirport", "is_iata_code", "parse_airport_code"]
 
 _ICAO_CODE = re.compile("[A-Z]{4}")
+# As on luggage.
+_IATA_CODE = re.compile("[A-Za-z]{3}")
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,13 @@ class NamedAirport:
     Attributes:
         code: that of the text, if it is written like one.
         code_in_small_letters: that of the text if no place has this name; None if it can be none.
+        is_short_code: whether the text is written like an IATA code, by which no report can be had.
         find_place: looks up the place that the text means.
     """
 
     code: AirportCode | None
     code_in_small_letters: AirportCode | None
+    is_short_code: bool
     find_place: Callable[[], Awaitable[Place]]
 
 
@@ -45,3 +49,8 @@ def parse_airport_code(text: str, aliases: Container[str]) -> AirportCode | None
     if not _ICAO_CODE.fullmatch(code) or code.casefold() in aliases:
         return None
     return AirportCode(code)
+
+
+def is_iata_code(text: str) -> bool:
+    """Return whether `text` is written like an IATA code."""
+    return _IATA_CODE.fullmatch(text.strip()) is not None

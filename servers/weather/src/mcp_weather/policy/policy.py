@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from urllib.parse import unquote
 
-from mcp_weather.policy.airport import NamedAirport, parse_airport_code
+from mcp_weather.policy.airport import NamedAirport, is_iata_code, parse_airport_code
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.place_search import FoundPlace, Geocoder, find_places, resolve_name
 from mcp_weather.policy.place_text import PlaceName, parse_place
@@ -81,6 +81,7 @@ class Policy:
         return NamedAirport(
             code=parse_airport_code(text, aliases),
             code_in_small_letters=parse_airport_code(text.upper(), aliases),
+            is_short_code=is_iata_code(text),
             find_place=partial(self.resolve_place, text),
         )
 

@@ -31,8 +31,12 @@ def require_rows(table: Table, snapshot: Snapshot, source: str = "Open-Meteo") -
     """
     if table.time:
         return table
-    reason = snapshot.error or f"{source} sent a forecast of times that are past."
-    raise Unavailable(f"There is no forecast: {reason}", "Try again in a moment.")
+    if snapshot.error:
+        raise Unavailable(f"There is no forecast: {snapshot.error}", "Try again in a moment.")
+    raise Unavailable(
+        f"There is no forecast: {source} sent one of times that are past.",
+        "Try again in a moment, and check the clock of the machine that this server runs on.",
+    )
 
 
 def take_rows(table: Table, count: int) -> Table:

@@ -94,7 +94,9 @@ async def _find_location(airport: NamedAirport) -> Place | AirportCode:
     """Return the place of that name, else the airport whose code it may be in small letters."""
     try:
         return await airport.find_place()
-    except NotFound:
+    except NotFound as problem:
+        if airport.is_short_code:
+            raise NotFound(problem.failure, "Codes of airports have four letters here: `KJFK`, `LSZH`.") from None
         if airport.code_in_small_letters is None:
             raise
         return airport.code_in_small_letters
