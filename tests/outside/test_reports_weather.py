@@ -552,7 +552,7 @@ async def test_an_area_may_cross_the_date_line(upstream: Upstream, point: str, w
 async def test_a_harbour_without_waves_is_told_those_off_the_coast(upstream: Upstream) -> None:
     def lose_waves(document: dict[str, Any]) -> None:
         for name, values in document["hourly"].items():
-            if name not in ("time", "sea_surface_temperature"):
+            if name not in ("time", "sea_surface_temperature", "sea_level_height_msl"):
                 document["hourly"][name] = [None] * len(values)
 
     upstream.fail("/v1/marine", change=lose_waves)
@@ -997,3 +997,34 @@ async def test_a_clock_that_is_ahead_is_named_as_a_reason(upstream: Upstream) ->
         for fetch in (world.engine.open_meteo.fetch_hours, world.engine.open_meteo.fetch_days):
             with pytest.raises(Unavailable, match=r"of times that are past.*check the clock of the machine"):
                 await fetch(place, ("basic",), 3, "best_match", "metric")
+
+
+@pytest.mark.reported("open-meteo/open-meteo#104")
+@pytest.mark.reported("open-meteo/open-meteo#1373")
+@pytest.mark.reported("mwood77/ws4kp-international#16")
+@pytest.mark.parametrize(
+    ("levels", "units", "told"),
+    [
+        ([0, 2, 3.1, 3.1, 1, -2, -2.4, -1, 1], "metric", "high {2} (3.1 m), low {6} (-2.4 m). Above mean sea level"),
+        ([0, 2, 3, None, 1, -2, -2.5, -1, 1], "imperial", "low {6} (-8.2 ft). Above"),
+        ([0.5, 0.55, 0.6, 0.55, 0.5, 0.55, 0.6, 0.55, 0.5], "metric", None),
+        ([1, 2, 3, 4, 5, 6, 7, 8, 9], "metric", None), ([None] * 9, "metric", None),
+    ],
+)  # fmt: skip
+async def test_high_and_low_water_are_told(
+    upstream: Upstream, levels: list[float | None], units: str, told: str | None
+) -> None:
+    def turn_tide(document: dict[str, Any]) -> None:
+        hours = document["hourly"]["time"]
+        first = next(index for index, moment in enumerate(hours) if moment + 3600 > upstream.now())
+        document["hourly"]["sea_level_height_msl"] = (
+            [None] * first + levels + [None] * (len(hours) - first - len(levels))
+        )
+
+    upstream.fail("/v1/marine", change=turn_tide)
+    said = await called(upstream, "get_marine", place="Assen", hours=len(levels), units=units)
+    times = [line.partition(" | ")[0] for line in said.splitlines() if re.match(r"\d{4}-", line)]
+    if told is None:
+        assert "Tides" not in said and "sea_level_height_msl" in said
+    else:
+        assert f"[Tides to about an hour: {told.format(*times)}" in said, said

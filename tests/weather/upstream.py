@@ -97,7 +97,8 @@ UNITS = {
     "precipitation_hours": "h", "precipitation": "mm", "rain": "mm", "showers": "mm", "snowfall": "cm",
     "snow_depth": "m", "weather_code": "wmo code", "wind_direction": "°", "wave_direction": "°",
     "wind_speed": "km/h", "wind_gusts": "km/h", "pressure": "hPa", "visibility": "m", "wave_height": "m",
-    "swell_wave_height": "m", "swell_wave_period": "s", "wind_wave_height": "m", "wave_period": "s",
+    "sea_level_height_msl": "m", "swell_wave_height": "m", "swell_wave_period": "s", "wind_wave_height": "m",
+    "wave_period": "s",
     "ocean_current_velocity": "km/h", "pm": "μg/m³", "ozone": "μg/m³", "nitrogen": "μg/m³", "sulphur": "μg/m³",
     "carbon": "μg/m³", "european_aqi": "EAQI", "us_aqi": "USAQI", "river_discharge": "m³/s",
 }  # fmt: skip

@@ -89,7 +89,7 @@ async def get_marine(
     river: Annotated[bool, Field(description="Also river discharge, 30 days.")] = False,
     units: SomeUnits = default(""),
 ) -> Marine:
-    """Get waves, swell, sea temperature and currents, now and by hour; with `river` a river's discharge too.
+    """Get waves, swell, tides, sea temperature and currents, now and by hour; with `river` a river's discharge too.
 
     From a model. Without sea at the place it is that within 40 km, but not with `river`, which works inland. For wind
     and rain use `get_forecast`.

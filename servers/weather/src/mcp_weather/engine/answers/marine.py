@@ -7,6 +7,7 @@ from functools import partial
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.remote import Snapshot
+from mcp_weather.engine.computed.tides import describe_tides
 from mcp_weather.engine.computed.timestamps import zone_of
 from mcp_weather.engine.engine import Engine
 from mcp_weather.engine.gather import attempt, gather
@@ -61,6 +62,9 @@ async def fetch_marine(engine: Engine, place: Place, units: Units, hours: int, *
     waves = None
     if search.is_sea:
         waves = _note_problem(notes, "The sea by hour", await _attempt_waves(engine, search.snapshot, hours, units))
+    tides = None if waves is None else describe_tides(waves)
+    if tides:
+        notes.append(tides)
     discharge = None
     if river:
         discharge = _note_problem(notes, "The river's discharge", await _attempt_discharge(engine, place, units))

@@ -63,7 +63,7 @@ _SYSTEM_UNITS: dict[System, dict[str, str]] = {
 }  # fmt: skip
 # Snow on the ground is told as snow that falls.
 _SNOW_DEPTH_UNITS: dict[System, str] = {"metric": "cm", "nautical": "cm", "imperial": "inch"}
-# The unit of waves and of snow on the ground, by the unit of distances.
+# The unit of waves, of the level of the sea and of snow on the ground, by the unit of distances.
 _HEIGHT_UNITS = {"km": "m", "mi": "ft"}
 _QUANTITIES = {
     "°C": "temperature", "km/h": "wind", "mm": "precipitation", "cm": "precipitation", "m": "distance",
@@ -131,7 +131,7 @@ def _choose_unit(name: str, unit: str, units: Units) -> str:
     if override == _BEAUFORT_UNIT and "current" in name:
         # The scale is one of winds: a current has none.
         return _system_unit(name, unit, units.system)
-    if unit == "m" and ("wave" in name or name == "snow_depth"):
+    if unit == "m" and ("wave" in name or name in ("snow_depth", "sea_level_height_msl")):
         return _HEIGHT_UNITS.get(override, override)
     return override
 

@@ -86,7 +86,7 @@ WAVE_VARIABLES = (
     "swell_wave_height",
     "swell_wave_period",
 )
-SEA_VARIABLES = (*WAVE_VARIABLES, "sea_surface_temperature")
+SEA_VARIABLES = (*WAVE_VARIABLES, "sea_surface_temperature", "sea_level_height_msl")
 PAST_VARIABLES = (
     "weather_code",
     "temperature_2m_mean",
