@@ -997,6 +997,9 @@ async def test_a_clock_that_is_ahead_is_named_as_a_reason(upstream: Upstream) ->
         for fetch in (world.engine.open_meteo.fetch_hours, world.engine.open_meteo.fetch_days):
             with pytest.raises(Unavailable, match=r"of times that are past.*check the clock of the machine"):
                 await fetch(place, ("basic",), 3, "best_match", "metric")
+        upstream.now = lambda: world.now
+        world.now += 86400
+        assert (await world.engine.open_meteo.fetch_hours(place, ("basic",), 3, "best_match", "metric")).table.time
 
 
 @pytest.mark.reported("open-meteo/open-meteo#104")

@@ -209,7 +209,9 @@ class Trial:
             if name == "weather":
                 continue
             kind = INTERVALS[step][name].rpartition(" ")[2]
-            wanted = [self.truth.between(name, kind, moment, moment + length) for moment in moments]
+            # The service has the depth of snow in metres, answers have it in centimetres.
+            factor = 100 if name == "snow_depth" else 1
+            wanted = [factor * self.truth.between(name, kind, moment, moment + length) for moment in moments]
             self.expect(name, [_rounded(value) for value in values], [_rounded(value) for value in wanted])
 
     def check_summary(self, forecast: Forecast, table: Table) -> None:

@@ -14,6 +14,11 @@ NO_STEPS = ()
 STEPS = (
     Step("Try again in a moment.", _SERVICE_ANSWERS, f"{_FAILURES}::test_an_answer_that_can_not_be_read_is_not_kept"),
     Step(
+        "Try again in a moment, and check the clock of the machine that this server runs on.",
+        "the clock is right: what is past by it is not told",
+        "tests/outside/test_reports_weather.py::test_a_clock_that_is_ahead_is_named_as_a_reason",
+    ),
+    Step(
         "Try again later, or ask for other values.",
         "the document is renewed, or another one is asked for",
         f"{_FAILURES}::test_what_was_not_understood_is_once_the_service_sends_it_anew",
