@@ -565,3 +565,24 @@ async def test_a_file_that_is_replaced_keeps_its_byte_order_mark(encoding: str, 
         await call(client, "write_files", **O, branch="main", message="M", files=files)
     (sent,) = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
     assert base64.b64decode(sent["contents"]) == JAPANESE.encode(encoding)
+
+
+@pytest.mark.reported("gitify-app/gitify#3174")
+@pytest.mark.reported("refined-github/refined-github#6946")
+async def test_a_server_that_is_too_old_for_a_query_is_told_as_one(oracle: Oracle) -> None:
+    def unknown(field: str, kind: str) -> Reply:
+        extensions = {"code": "undefinedField", "typeName": kind, "fieldName": field}
+        message = f"Field '{field}' doesn't exist on type '{kind}'"
+        return Reply(200, {"errors": [{"path": ["query", field], "extensions": extensions, "message": message}]})
+
+    branch(oracle)
+    not_found(oracle, "GET", f"{HERE}/contents/a.txt")
+    oracle.graphql("Threads", unknown("subjectType", "PullRequestReviewThread"))
+    oracle.graphql("CommitOnBranch", unknown("createCommitOnBranch", "Mutation"))
+    async with served(oracle, "--write") as client:
+        said = await refused(client, "list_reviews", **O, number=5, kind="threads")
+        assert "too old" in said and "`Field 'subjectType' doesn't exist" in said
+        # What REST can do as well is done.
+        files = [{"path": "a.txt", "content": "A"}]
+        await call(client, "write_files", **O, branch="main", message="M", files=files)
+    assert oracle.sent("POST", "/git/commits")

@@ -124,6 +124,12 @@ def graphql_problem_of(errors: list[Any], response: Response, description: str, 
     refusal = find_refusal(str(_first_error(errors).get("message") or ""))
     if refusal is not None:
         return refusal.to_problem(description, quotation)
+    if _is_unknown_field(_first_error(errors)):
+        return NotFound(
+            f"This GitHub does not know what is asked of {description}: an Enterprise Server is too old for it."
+            f"{quotation}",
+            "The operator can update it; no other call gets that there.",
+        )
     match _first_error(errors).get("type"):
         case "RATE_LIMITED" | "RATE_LIMIT":
             return _graphql_limit(response, limits)
@@ -181,6 +187,14 @@ def _first_error(errors: list[Any]) -> Mapping[str, Any]:
     if errors and isinstance(errors[0], dict):
         return cast("dict[str, Any]", errors[0])
     return {}
+
+
+def _is_unknown_field(error: Mapping[str, Any]) -> bool:
+    """Return whether GraphQL's schema lacks something that a query has."""
+    extensions: object = error.get("extensions")
+    if not isinstance(extensions, dict):
+        return False
+    return str(cast("dict[str, Any]", extensions).get("code")).startswith(("undefined", "argumentNotAccepted"))
 
 
 def _rate_limit_problem_of(response: Response, message: str, limits: RateLimits) -> Problem | None:
