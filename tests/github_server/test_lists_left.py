@@ -96,22 +96,32 @@ async def test_what_a_page_says_is_left_comes(
 
 
 @pytest.mark.anyio
-async def test_a_search_ends_after_a_thousand_and_says_so(oracle: Oracle) -> None:
+@pytest.mark.parametrize(
+    ("path", "inside", "sampled", "tool", "arguments"),
+    [
+        ("/search/users", "items", "users/get-authenticated", "search_github", {"kind": "users", "query": "x"}),
+        ("/repos/octo/app/actions/runs", "workflow_runs", "actions/get-workflow-run", "list_actions",
+         {**O, "branch": "main"}),
+    ],
+)  # fmt: skip
+async def test_a_search_ends_after_a_thousand_and_says_so(
+    path: str, inside: str, sampled: str, tool: str, arguments: dict[str, Any], oracle: Oracle
+) -> None:
     def respond(seen: Seen) -> Reply:
         page = int(seen.query.get("page", 1))
-        link = f'<{oracle.url}/search/users?page={page + 1}>; rel="next"' if page < 10 else ""
-        found = {"total_count": 5000, "incomplete_results": False, "items": [sample("users/get-authenticated")] * 100}
+        link = f'<{oracle.url}{path}?page={page + 1}>; rel="next"' if page < 10 else ""
+        found = {"total_count": 5000, "incomplete_results": False, inside: [sample(sampled)] * 100}
         return Reply(200, found, {"Link": link} if link else {})
 
-    oracle.respond("GET", "/search/users", respond)
+    oracle.respond("GET", path, respond)
     cursor: dict[str, Any] = {}
     shown = 0
-    async with served(oracle) as client:
+    async with served(oracle, *EVERYTHING) as client:
         while True:
-            found = await call(client, "search_github", kind="users", query="x", fields="login", limit=100, **cursor)
+            found = await call(client, tool, **arguments, fields="url", limit=100, **cursor)
             shown += len(found["rows"])
             if "cursor" not in found:
                 break
-            assert found["note"] == f"At most {1000 - shown} more." and found["total"] == 5000
+            assert found["note"].endswith(f"{1000 - shown} more.") and found["total"] == 5000
             cursor = {"cursor": found["cursor"]}
     assert shown == 1000 and found["note"].startswith("GitHub shows the first 1,000 of 5,000 only")

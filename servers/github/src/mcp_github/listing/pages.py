@@ -82,6 +82,11 @@ class ListQuery:
         """The parameters that have a value."""
         return {name: value for name, value in self.params.items() if value is not None}
 
+    @property
+    def is_search(self) -> bool:
+        """Whether GitHub searches for what it lists, as it does for runs by their branch, event or state, too."""
+        return self.path.startswith("/search/") or (self.path.endswith("/runs") and bool(self.set_params))
+
 
 @dataclass(frozen=True)
 class _Position:
@@ -282,7 +287,7 @@ class _Page:
     @property
     def _reachable_total(self) -> int | None:
         """How many of all objects GitHub can be brought to list."""
-        if self.total is not None and self.query.path.startswith("/search/"):
+        if self.total is not None and self.query.is_search:
             return min(self.total, _MAX_SEARCH_HITS)
         return self.total
 
