@@ -586,3 +586,13 @@ async def test_a_server_that_is_too_old_for_a_query_is_told_as_one(oracle: Oracl
         files = [{"path": "a.txt", "content": "A"}]
         await call(client, "write_files", **O, branch="main", message="M", files=files)
     assert oracle.sent("POST", "/git/commits")
+
+
+@pytest.mark.reported("superman66/wakatime-sync#26")
+async def test_a_gist_of_which_github_leaves_out_files_says_so(oracle: Oracle) -> None:
+    gist = {**sample("gists/get"), "files": {f"{n}.txt": {"content": "x", "size": 1} for n in range(300)}}
+    oracle.answer("GET", "/gists/aa5a", {**gist, "truncated": True})
+    async with served(oracle, "--toolsets", "gists") as client:
+        assert "first 300 files" in (await call(client, "get_gist", gist="aa5a"))["note"]
+        oracle.answer("GET", "/gists/aa5a", {**gist, "truncated": False})
+        assert "note" not in await call(client, "get_gist", gist="aa5a")

@@ -78,7 +78,10 @@ async def get_gist(
     files = cast("dict[str, Any]", response.data.get("files") or {})
     if file is not None:
         files = _select_file(files, file)
-    return Record(removed=response.removed or None, data={**data, "texts": _fitting_texts(files)})
+    note = None
+    if response.data.get("truncated"):
+        note = f"GitHub shows the first {len(data['files'])} files of this gist only."
+    return Record(note=note, removed=response.removed or None, data={**data, "texts": _fitting_texts(files)})
 
 
 @tool("Write a gist", toolset="gists", effect="destroy", open_world=True)
