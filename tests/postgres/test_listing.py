@@ -5,6 +5,7 @@ import re
 import pytest
 
 from mcp_postgres.engine.catalog import description
+from mcp_postgres.engine.query import value_counts
 from postgres.serving import inside, major, make, text_of
 
 pytestmark = pytest.mark.anyio
@@ -40,9 +41,9 @@ async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
         tables = await listed()
         for line in (
             "id (key), region -> far.regions",
-            'id (key), part (key), customer -> customers, "Old" -> customers, state text ("paid" 90%|"open" 10%)',
+            'id (key), part (key), customer -> customers, "Old" -> customers, state text ("paid":450|"open":50)',
             "; 1 trigger; row security off, 1 policy; granted to reader: select of id and reader: select, update",
-            "(!: NOT NULL; behind `;` all constraints beside keys, triggers, rules, row security, grants; in brackets",
+            "(!: NOT NULL; behind `;` all constraints beside keys, indexes, triggers, rules, row security, grants; in",
             "id integer, part integer, (id, part) -> orders", "public.days (partitioned table)",
             "day date, customer -> customers",
         ):  # fmt: skip
@@ -84,10 +85,11 @@ async def test_few_tables_are_listed_with_what_a_change_may_meet() -> None:
     async with inside(f"app={base.url('owner')}") as wire:
         said = text_of(await wire.call("list_objects"))
         assert (
-            "id (key), of -> t (null 100%), code text! default 'a;b'::text, n integer (null 100%) /* how many */, "
-            "is_new boolean (false 50%|true 25%|null 25%), twice integer generated (null 100%); "
+            "id (key), of -> t (null:400), code text! default 'a;b'::text "
+            '("1" to "99"), n integer (null:400) /* how many */, '
+            "is_new boolean (false:200|true:100|null:100), twice integer generated (null:400); "
             "CHECK ((n < 9)) NOT VALID; FOREIGN KEY (of) REFERENCES t(id) ON DELETE CASCADE; UNIQUE (code); "
-            "UNIQUE (n, lower(code)) WHERE (n > 5)"
+            "UNIQUE (n, lower(code)) WHERE (n > 5); INDEX (n)"
         ) in said, said
         assert "null in 25 % of the rows" in text_of(await wire.call("get_table", table="parts"))
         assert "null in" not in await wire.read("postgres://app/public/parts/.schema")
@@ -96,6 +98,55 @@ async def test_few_tables_are_listed_with_what_a_change_may_meet() -> None:
         async with inside("--timeout", "5", f"app={base.url('owner')}") as wire:
             said = text_of(await wire.call("list_objects", name="parts"))
             assert "; expressions are left out: " in said and "< 9" not in said and "> 5" not in said, said
+
+
+async def test_few_small_tables_are_listed_with_what_their_rows_say() -> None:
+    base = make("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    base.run(
+        "CREATE TABLE jobs (id bigint PRIMARY KEY, state text, at timestamp, cost numeric(9,2), mood mood, tags text[],"
+        " note varchar(90), up bigint REFERENCES jobs);"
+        "INSERT INTO jobs SELECT n, CASE n % 3 WHEN 0 THEN 'paid' WHEN 1 THEN ' Paid' END, '2026-01-01'::timestamp"
+        " + n * interval '1 day', n * 1.5, 'ok', '{}', CASE WHEN n % 10 = 0 THEN '' WHEN n = 7 THEN ' a ' ELSE"
+        " repeat('b', n) END, CASE WHEN n > 5 THEN 1 END FROM generate_series(1, 60) n;"
+        "CREATE TABLE kept (id integer, state text); INSERT INTO kept VALUES (1, 'seen'), (2, 'hidden');"
+        "ALTER TABLE kept ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON kept USING (id = 1);"
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader",
+        "owner",
+    )
+    async with inside(f"app={base.url()}") as wire:
+        listed = text_of(await wire.call("list_objects"))
+    line = re.search(r"public.jobs (.*)", listed)
+    assert line and line[1].startswith("60 rows, "), listed
+    for facts in (
+        'state text (" Paid":20|"paid":20|null:20)',
+        'at timestamp ("2026-01-02T00:00:00" to "2026-03-02T00:00:00")',
+        "cost numeric(9,2) (1.50 to 90.00)",
+        "mood('sad','ok') (\"ok\":60), tags text[],",
+        f'note varchar(90) ("" to "{"b" * 28}…", "":6, spaces around 1)',
+        "up -> jobs (null:5)",
+    ):
+        assert facts in line[1], listed
+    assert "public.kept not analyzed" in listed and "seen" not in listed, listed
+
+
+async def test_what_the_role_may_not_read_or_there_is_no_time_for_is_told_by_statistics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    base = make()
+    base.run(
+        "CREATE TABLE pay (id integer, state text, secret text);"
+        "INSERT INTO pay SELECT n, 'paid', 'hidden' FROM generate_series(1, 100) n; ANALYZE pay;"
+        "REVOKE ALL ON pay FROM reader; GRANT SELECT (id, state) ON pay TO reader",
+        "owner",
+    )
+    by_statistics = 'state text ("paid" 100%)'
+    async with inside(f"app={base.url()}") as wire:
+        listed = text_of(await wire.call("list_objects", name="pay"))
+        assert "public.pay about 100 rows" in listed and by_statistics in listed and "hidden" not in listed, listed
+    monkeypatch.setattr(value_counts, "_SECONDS", -1)
+    async with inside(f"app={base.url('owner')}") as wire:
+        listed = text_of(await wire.call("list_objects", name="pay"))
+        assert by_statistics in listed and "with %" in listed and ":rows" not in listed, listed
 
 
 async def test_few_tables_are_listed_with_types_and_functions() -> None:
@@ -152,9 +203,9 @@ async def test_tables_that_differ_by_a_number_are_one_line() -> None:
         said = text_of(await wire.call("list_objects"))
         lines = [re.sub(r", \d.*:", ":", line) for line in said.splitlines() if line.startswith("- ")]
         assert lines == [
-            '- public."Old 1" about 0 rows: id (key), note text',
+            '- public."Old 1" 0 rows: id (key), note text',
             '- public."Old 9" … public."Old 11" (3 of them) about 0 to 2 rows each: id (key), note text',
-            '- public."Old 2" about 0 rows: id (key), note text -- odd',
+            '- public."Old 2" 0 rows: id (key), note text -- odd',
         ], said
 
 

@@ -18,8 +18,10 @@ from mcp_batteries.sql.results.rows import RowPage, format_count, format_size, t
 __all__ = [
     "FEW_TABLES",
     "MAX_LISTED_FUNCTIONS",
+    "PROFILED_TABLES",
     "Catalog",
     "CatalogEntry",
+    "ColumnValues",
     "Plan",
     "Report",
     "RowCount",
@@ -41,8 +43,8 @@ MAX_LISTED_FUNCTIONS = 10
 _MANY_TABLES = 60
 # Tables up to which a list has types of columns, and what else a change may meet.
 FEW_TABLES = 20
-# Tables up to which a list has most of the values and the comments of columns.
-_PROFILED_TABLES = 6
+# Tables up to which a list has most of the values and the comments of columns, and plain indexes.
+PROFILED_TABLES = 6
 _MAX_PROFILE_CHARACTERS = 160
 _MAX_VALUE_CHARACTERS = 60
 _MAX_COMMENT_CHARACTERS = 80
@@ -58,7 +60,7 @@ _SHORT_TYPES = {
 }  # fmt: skip
 _PLAIN_KEY_TYPES = ("integer", "bigint")
 # What tables may differ in that stand in one line.
-_GROUPED_FACTS = ("schema", "spelled", "name", "oid", "rows", "bytes", "details")
+_GROUPED_FACTS = ("schema", "spelled", "name", "oid", "rows", "bytes", "details", "counted")
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,32 @@ class RowCount:
         if self.child_count is not None:
             text += f", {_describe_children(self.child_count)}"
         return text
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """What all rows of a table say of a column.
+
+    Attributes:
+        nulls: rows where it is NULL.
+        values: all its values with their numbers of rows, NULL among them; empty where there are many.
+        others: its range, and what is odd, where the values are not listed.
+    """
+
+    nulls: int
+    values: Sequence[str] = ()
+    others: Sequence[str] = ()
+
+    def text(self, *, is_reference: bool) -> str:
+        """Return what is to be said; of a column that refers to another table only how often it is NULL."""
+        if self.values and not is_reference:
+            return "|".join(self.values)
+        facts: list[str] = []
+        if not is_reference:
+            facts += self.others
+        if self.nulls:
+            facts.append(f"null:{self.nulls}")
+        return ", ".join(facts)
 
 
 @dataclass(frozen=True)
@@ -187,7 +215,7 @@ def _format_objects(objects: Sequence[_Json]) -> list[str]:
         return [f"- {_format_object([item], _Layout())}" for item in objects]
     groups = group_numbered_tables(objects, _group_name, _group_facts)
     if len(groups) <= _MANY_TABLES:
-        layout = _Layout(len(groups) <= FEW_TABLES, len(groups) <= _PROFILED_TABLES, _find_common_grants(groups))
+        layout = _Layout(len(groups) <= FEW_TABLES, len(groups) <= PROFILED_TABLES, _find_common_grants(groups))
         lines = [f"- {_format_object(group, layout)}" for group in groups]
         return [*_list_legend(groups, layout), *lines]
     note = f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]"
@@ -242,6 +270,8 @@ def _list_legend(groups: Sequence[Sequence[_Json]], layout: _Layout) -> list[str
         return []
     legend = ["!: NOT NULL"]
     what = "constraints beside keys, triggers, rules, row security, grants"
+    if layout.is_profiled:
+        what = what.replace("triggers", "indexes, triggers")
     if layout.common_grants:
         what = what.replace("grants", "other grants")
     if layout.common_grants:
@@ -252,8 +282,24 @@ def _list_legend(groups: Sequence[Sequence[_Json]], layout: _Layout) -> list[str
         legend.append(f"no {what}")
     if len(described) < len(groups):
         legend.append("lines of several tables leave that out")
-    legend.append("in brackets: values of columns with few, % of the rows, by the last ANALYZE")
+    legend += _describe_brackets([group[0] for group in described])
     return [f"({'; '.join(legend)})"]
+
+
+def _describe_brackets(tables: Sequence[_Json]) -> list[str]:
+    """Return what stands in the brackets behind columns: counts of rows that were read, or shares of an estimate."""
+    legend: list[str] = []
+    if any(_is_counted(table) for table in tables):
+        legend.append(
+            "in brackets: the values of columns with few, :rows with each, or least to greatest and null:rows"
+        )
+    if not all(_is_counted(table) for table in tables if table["kind"] != "view"):
+        legend.append("in brackets with %: values of columns with few, by the last ANALYZE")
+    return legend
+
+
+def _is_counted(table: _Json) -> bool:
+    return table.get("counted") is not None
 
 
 def _details_of(group: Sequence[_Json]) -> _Json | None:
@@ -277,6 +323,8 @@ def _list_constraints(group: Sequence[_Json], layout: _Layout) -> list[str]:
     if details is None:
         return []
     lines = [*_list_rules_of_rows(details), *_list_code(details)]
+    if layout.is_profiled:
+        lines += _list_plain_indexes(details)
     lines = [_shorten(line, _MAX_CONSTRAINT_CHARACTERS) for line in lines]
     if details["grants"] and not layout.common_grants:
         lines.append(f"granted to {' and '.join(details['grants'])}")
@@ -293,6 +341,16 @@ def _list_rules_of_rows(details: _Json) -> list[str]:
         match = _INDEX.fullmatch(index["definition"])
         if match is not None and match[1] and unquote_identifier(match["name"]) not in constraints:
             lines.append(f"UNIQUE {match['what'].removeprefix('btree ')}")
+    return lines
+
+
+def _list_plain_indexes(details: _Json) -> list[str]:
+    """Return the indexes that forbid nothing."""
+    lines: list[str] = []
+    for index in details["indexes"]:
+        match = _INDEX.fullmatch(index["definition"])
+        if match is not None and not match[1]:
+            lines.append(f"INDEX {match['what'].removeprefix('btree ')}")
     return lines
 
 
@@ -368,7 +426,7 @@ def _format_listed_column(column: str, type_name: str, key: Sequence[str], detai
     if isinstance(detail, str):
         facts = ""
     else:
-        facts = _format_column_facts({**detail, "values": None} if table or is_key else detail, layout)
+        facts = _format_column_facts(detail, layout, is_reference=bool(table) or is_key)
         if detail["not_null"] and not is_key:
             text += "!"
     text += f"{arrow}{table}"
@@ -377,7 +435,7 @@ def _format_listed_column(column: str, type_name: str, key: Sequence[str], detai
     return text + facts
 
 
-def _format_column_facts(column: _Json, layout: _Layout) -> str:
+def _format_column_facts(column: _Json, layout: _Layout, *, is_reference: bool) -> str:
     """Return a column's default, its values and its comment."""
     facts = ""
     if column.get("masked"):
@@ -387,7 +445,12 @@ def _format_column_facts(column: _Json, layout: _Layout) -> str:
         facts += " generated"
     elif default is not None and not default.startswith("nextval("):
         facts += f" default {_shorten(default, _MAX_DEFAULT_CHARACTERS)}"
-    values = _format_shares(column, _MAX_PROFILE_CHARACTERS if layout.is_profiled else _MAX_VALUE_CHARACTERS)
+    counted: ColumnValues | None = column.get("counted")
+    if counted is not None:
+        values = counted.text(is_reference=is_reference)
+    else:
+        shown = {**column, "values": None} if is_reference else column
+        values = _format_shares(shown, _MAX_PROFILE_CHARACTERS if layout.is_profiled else _MAX_VALUE_CHARACTERS)
     if values:
         facts += f" ({values})"
     if column["comment"] and layout.is_profiled:
@@ -453,6 +516,8 @@ def _known_row_counts(group: Sequence[_Json]) -> list[int]:
 
 
 def _format_rows(group: Sequence[_Json]) -> str:
+    if len(group) == 1 and _is_counted(group[0]):
+        return format_count(group[0]["counted"], "row")
     row_counts = _known_row_counts(group)
     if not row_counts:
         return "not analyzed"

@@ -30,6 +30,7 @@ from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.comparison import compare_rows
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.engine.query.row_counts import count_rows
+from mcp_postgres.engine.query.value_counts import count_values
 from mcp_postgres.models import Catalog, Plan
 from mcp_postgres.tools.arguments import (
     OptionalStatements,
@@ -71,7 +72,10 @@ async def list_objects(
     catalog = await schemas.list_objects(pools, query, limit, cursor)
     if kind == "counts":
         return await count_rows(pools, pages, query.databases, catalog)
-    if kind != "tables" or schema or name or cursor:
+    if kind != "tables":
+        return catalog
+    catalog = await count_values(pages, query.databases, catalog)
+    if schema or name or cursor:
         return catalog
     return replace(catalog, files=await files.list_files())
 

@@ -1,0 +1,156 @@
+"""Counts the values of columns and finds their ranges, of few and small tables, as far as there is time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_postgres.engine.query.pages import ResultPages
+from mcp_postgres.models import PROFILED_TABLES, Catalog, ColumnValues
+from mcp_postgres.policy import Database, internal_statement
+
+__all__ = ["count_values"]
+
+# For all tables of a list together.
+_SECONDS = 1.0
+# Of a table with its indexes; a larger or wider one is not read.
+_MAX_TABLE_BYTES = 32_000_000
+_MAX_COLUMNS = 30
+_MAX_ANSWER_BYTES = 1_000_000
+_MAX_VALUES = 20
+_MAX_VALUE_CHARACTERS = 24
+_MAX_VALUES_CHARACTERS = 160
+_MAX_BOUND_CHARACTERS = 28
+# Characters of a text that are compared; a longer one is never shown whole.
+_MAX_READ_CHARACTERS = 60
+_KINDS = ("table", "partitioned table")
+_BOOLEAN = "boolean"
+_TEXT = re.compile(r"text|character varying(?:\(.+\))?|character\(.+\)")
+# PostgreSQL's own types with an order; it puts a schema before the name of any other type.
+_ORDERED = re.compile(
+    r"smallint|integer|bigint|numeric(?:\(.+\))?|real|double precision|date"
+    r"|(?:timestamp|time)(?:\(\d\))? with(?:out)? time zone"
+)
+
+
+async def count_values(pages: ResultPages, databases: Sequence[Database], catalog: Catalog) -> Catalog:
+    """Return a list of tables with the values of their columns, for the role; of many tables the list as it is."""
+    deadline = asyncio.get_running_loop().time() + _SECONDS
+    by_name = {database.name: database for database in databases}
+    entries = [
+        replace(entry, objects=await _describe_objects(pages, by_name[entry.name], entry.objects, deadline))
+        for entry in catalog.databases
+    ]
+    return replace(catalog, databases=entries)
+
+
+async def _describe_objects(
+    pages: ResultPages, database: Database, objects: Sequence[Mapping[str, Any]], deadline: float
+) -> Sequence[Mapping[str, Any]]:
+    if len(objects) > PROFILED_TABLES:
+        return objects
+    return [await _describe_table(pages, database, table, deadline) for table in objects]
+
+
+async def _describe_table(
+    pages: ResultPages, database: Database, table: Mapping[str, Any], deadline: float
+) -> Mapping[str, Any]:
+    """Return a table with what its rows say; as it is where they are not read."""
+    details = table.get("details")
+    if not details or not _is_small_table(table) or asyncio.get_running_loop().time() > deadline:
+        return table
+    sql = _build_query(str(table["spelled"]), details["columns"])
+    statement = internal_statement(database, sql)
+    answer_row = pages.read_statement(statement, limit=1, max_bytes=_MAX_ANSWER_BYTES, max_cell=_MAX_ANSWER_BYTES)
+    try:
+        async with asyncio.timeout_at(deadline):
+            page = await answer_row
+    except (TimeoutError, Problem):
+        # The role may read only some columns, or not run what a policy calls.
+        return table
+    (answer,) = json.loads(page.lines)
+    row_count, *facts = json.loads(answer)
+    columns = [
+        {**column, "counted": _read_facts(column_facts, row_count)}
+        for column, column_facts in zip(details["columns"], facts, strict=True)
+    ]
+    return {**table, "counted": row_count, "details": {**details, "columns": columns}}
+
+
+def _is_small_table(table: Mapping[str, Any]) -> bool:
+    """Return whether all rows that a query of a table reads are its own, those of partitions too, and are few."""
+    if table["kind"] not in _KINDS or table["locked"] or table["filtered"] or not table["bytes"]:
+        return False
+    if table["details"]["reads_others"] and table["kind"] == "table":
+        return False
+    return table["bytes"] <= _MAX_TABLE_BYTES and len(table["details"]["columns"]) <= _MAX_COLUMNS
+
+
+def _build_query(table: str, columns: Sequence[Mapping[str, Any]]) -> str:
+    """Return SQL for one text, a JSON array: the number of rows, then an object for each column or null."""
+    facts = [f"(SELECT count(*) FROM {table})", *(_build_column_query(table, column) for column in columns)]
+    return f"SELECT json_build_array({', '.join(facts)})::text"
+
+
+def _build_column_query(table: str, column: Mapping[str, Any]) -> str:
+    if column.get("masked"):
+        return "NULL"
+    name = quote_identifier(column["name"])
+    is_text = _TEXT.fullmatch(column["type"]) is not None
+    is_listed = is_text or column["type"] == _BOOLEAN or column["enum"] is not None
+    is_ordered = is_text or _ORDERED.fullmatch(column["type"]) is not None
+    if not is_listed and not is_ordered:
+        return f"(SELECT json_build_object('null', count(*) - count({name})) FROM {table})"
+    value = f"left({name}, {_MAX_READ_CHARACTERS})" if is_text else name
+    facts = ["'null', sum(n) FILTER (WHERE v IS NULL)"]
+    facts.append(f"'values', CASE WHEN count(*) <= {_MAX_VALUES} THEN"
+                 " json_agg(json_build_array(to_json(v)::text, n) ORDER BY n DESC, v) END")  # fmt: skip
+    if is_ordered:
+        facts.append("'least', to_json(min(v))::text, 'greatest', to_json(max(v))::text")
+    if is_text:
+        facts.append("'empty', sum(n) FILTER (WHERE v = ''), 'spaced', sum(n) FILTER (WHERE v <> btrim(v))")
+    groups = f"(SELECT {value} AS v, count(*) AS n FROM {table} GROUP BY 1) g"
+    return f"(SELECT json_build_object({', '.join(facts)}) FROM {groups})"
+
+
+def _read_facts(facts: Mapping[str, Any] | None, row_count: int) -> ColumnValues | None:
+    """Return what the rows say of a column; None where it is not read."""
+    if facts is None or row_count == 0:
+        return None
+    nulls = facts["null"] or 0
+    values = [(value or "null", frequency) for value, frequency in facts.get("values") or ()]
+    if _are_worth_listing(values):
+        return ColumnValues(nulls, values=[f"{value}:{frequency}" for value, frequency in values])
+    others: list[str] = []
+    if facts.get("least") is not None:
+        others.append(f"{_shorten(facts['least'])} to {_shorten(facts['greatest'])}")
+    if facts.get("empty"):
+        others.append(f'"":{facts["empty"]}')
+    if facts.get("spaced"):
+        others.append(f"spaces around {facts['spaced']}")
+    return ColumnValues(nulls, others=others)
+
+
+def _are_worth_listing(values: Sequence[tuple[str, int]]) -> bool:
+    """Return whether values say something: where each row has its own they don't."""
+    if not values or sum(frequency for _, frequency in values) < 2 * len(values):
+        return False
+    if sum(len(value) for value, _ in values) > _MAX_VALUES_CHARACTERS:
+        return False
+    return all(len(value) <= _MAX_VALUE_CHARACTERS for value, _ in values)
+
+
+def _shorten(value: str) -> str:
+    """Return a value as JSON; of a long text its beginning."""
+    if not value.startswith('"'):
+        return value
+    text: str = json.loads(value)
+    if len(text) <= _MAX_BOUND_CHARACTERS:
+        return value
+    return json.dumps(f"{text[:_MAX_BOUND_CHARACTERS]}…", ensure_ascii=False)
