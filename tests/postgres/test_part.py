@@ -67,7 +67,8 @@ async def test_the_first_call_of_a_server_knows_what_is_masked() -> None:
     url = f"app={base.url('postgres')}"
     async with inside("--mask", "public.t.name", url) as wire:
         listed = text_of(await wire.call("list_objects"))
-        assert "name text masked" in listed and "canary" not in listed and "null" not in listed, listed
+        assert "name text masked" in listed and "canary" not in listed, listed
+        assert "null" not in listed.partition("- public.t ")[2], listed
         said = text_of(await wire.call("get_table", table="t"))
         assert "- name: text, masked" in said and "canary" not in said, said
         base.run("CREATE TABLE child (more text) INHERITS (t); INSERT INTO child SELECT * FROM t; ANALYZE child")

@@ -1,5 +1,6 @@
 """A name that is misspelt, and another dialect's word, are answered with the right spelling."""
 
+import re
 from pathlib import Path
 
 import anyio
@@ -480,3 +481,17 @@ async def test_names_that_sql_reads_otherwise_are_told_with_their_quotes() -> No
         assert 'in quotes: `"user"`' in text_of(await wire.call("query_rows", sql="SELECT id FROM user"))
         assert 'Did you mean `"Order.Items"`?' in text_of(await wire.call("get_table", table="order.items"))
         assert "Did you mean `user`" not in text_of(await wire.call("get_table", table="nowhere.users"))
+
+
+async def test_a_table_that_is_not_there_is_answered_with_those_that_are() -> None:
+    base = make(
+        'CREATE TABLE kunde (id integer, "Name" text); CREATE TABLE days (day date) PARTITION BY RANGE (day);'
+        "CREATE TABLE days_1 PARTITION OF days FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')"
+    )
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+        for tool, sql in (("query_rows", "SELECT * FROM orders"), ("write_rows", "DELETE FROM orders")):
+            said = text_of(await wire.call(tool, sql=sql))
+            assert re.search(r'There are: `(public\.)?days` \(day\), `(public\.)?kunde` \(id, "Name"\)\.', said), said
+        base.run("".join(f"CREATE TABLE {letter * 9} (x integer);" for letter in "abcdefghi"), "owner")
+        said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
+        assert "There are" not in said and "`search_schema`" in said, said

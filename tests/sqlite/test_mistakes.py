@@ -363,3 +363,25 @@ async def test_names_are_spelled_as_a_statement_takes_them(tmp_path: Path) -> No
         said = text_of(await wire.call("query_rows", sql="SELECT value FROM generate_series(1, 10)"))
         recipe = said.partition("`WITH")[2].partition("`")[0]
         assert "[10 rows]" in text_of(await wire.call("query_rows", sql=f"WITH{recipe}")), said
+
+
+async def test_a_table_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            'CREATE TABLE kunde (id, "Name ""x"""); CREATE VIEW "Alle Kunden" AS SELECT id FROM kunde'
+        )
+    async with served(path, "--write") as wire:
+        for tool, sql in (("query_rows", "SELECT * FROM orders"), ("write_rows", "DELETE FROM orders")):
+            said = text_of(await wire.call(tool, sql=sql))
+            assert 'There are: `"Alle Kunden"` (id), `kunde` (id, "Name ""x""").' in said, said
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE wide ({', '.join(f'column_{number}' for number in range(60))})")
+    async with served(path) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
+        assert 'There are: `"Alle Kunden"`, `kunde`, `wide`.' in said, said
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("".join(f"CREATE TABLE {letter * 9} (x);" for letter in "abcdefgh"))
+    async with served(path) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
+        assert "There are" not in said and "`list_tables`" in said, said

@@ -5,7 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["KEYWORDS", "NO_COMMAND", "RESERVED", "explain_parameter_style", "explain_syntax_error", "suggest_similar"]
+__all__ = [
+    "KEYWORDS",
+    "MAX_NAMED_TABLES",
+    "NO_COMMAND",
+    "RESERVED",
+    "explain_parameter_style",
+    "explain_syntax_error",
+    "name_tables",
+    "suggest_similar",
+]
+
+# Tables that are told where one is missing, and the columns of all together.
+MAX_NAMED_TABLES = 10
+_MAX_NAMED_COLUMNS = 60
 
 # These words are misspelt often enough to be worth a suggestion.
 KEYWORDS = (
@@ -127,3 +140,17 @@ def suggest_similar(word: str, known: Sequence[str], cutoff: float = 0.5) -> str
     if not similar:
         return ""
     return f"Did you mean {' or '.join(f'`{by_fold[item]}`' for item in similar)}?"
+
+
+def name_tables(tables: Mapping[str, Sequence[str]]) -> str:
+    """Say which tables there are, with their columns: a guess then costs no look; empty where there are many.
+
+    Args:
+        tables: each name and its columns, as SQL spells them.
+    """
+    if not 0 < len(tables) <= MAX_NAMED_TABLES:
+        return ""
+    names = [f"`{table}`" for table in tables]
+    if sum(map(len, tables.values())) <= _MAX_NAMED_COLUMNS:
+        names = [f"`{table}` ({', '.join(columns)})" for table, columns in tables.items()]
+    return f"There are: {', '.join(names)}."

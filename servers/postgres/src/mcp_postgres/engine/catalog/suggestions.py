@@ -50,6 +50,16 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(c.rel
     {USER_SCHEMA}
     AND {RELATION_LISTED} AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MAX_NAMES}) x
 """
+# Tables and views with their columns; one more than is told if there is.
+_RELATIONS_WITH_COLUMNS = f"""
+SELECT coalesce(json_object_agg(x.spelled, x.columns ORDER BY x.spelled), '{{}}')::text FROM (SELECT CASE WHEN
+    pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname) END AS spelled,
+    (SELECT coalesce(json_agg(quote_ident(a.attname) ORDER BY a.attnum), '[]') FROM pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    AND NOT c.relispartition AND {USER_SCHEMA} AND {RELATION_LISTED} AND has_schema_privilege(n.oid, 'USAGE')
+    LIMIT {suggestions.MAX_NAMED_TABLES + 1}) x
+"""
 _INDEXES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'i', 'I'")
 _SEQUENCES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'S'")
 _COLUMNS = f"""
@@ -170,7 +180,15 @@ async def _suggest_names(session: Session, missing: MissingName, sql: str) -> st
         await _explain_field(session, missing, sql)
         or await _suggest_similar(session, missing, sql, lists_all=lists_all)
         or syntax
+        or await _name_tables(session, missing)
     )
+
+
+async def _name_tables(session: Session, missing: MissingName) -> str:
+    """Return which tables and views there are, where one is missing; empty where there are many."""
+    if missing.kind != "relation":
+        return ""
+    return suggestions.name_tables(await fetch_json(session, _RELATIONS_WITH_COLUMNS))
 
 
 async def _explain_field(session: Session, missing: MissingName, sql: str) -> str:

@@ -7,7 +7,13 @@ import sqlite3
 from collections.abc import Sequence
 
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
-from mcp_batteries.sql.language.suggestions import explain_parameter_style, explain_syntax_error, suggest_similar
+from mcp_batteries.sql.language.suggestions import (
+    MAX_NAMED_TABLES,
+    explain_parameter_style,
+    explain_syntax_error,
+    name_tables,
+    suggest_similar,
+)
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.parameters import explain_parameters, find_placeholders
 from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX
@@ -302,11 +308,21 @@ def _find_intended_name(database: Database, message: str, sql: str) -> str:
         case "no such table" | "no such view":
             table = name.rpartition(".")[2]
             tables = map(spell_identifier, lookup.list_table_names(database))
-            return suggest_similar(table, [*tables]) or _HOW_TO_FIND_NAMES
+            return suggest_similar(table, [*tables]) or _name_tables(database) or _HOW_TO_FIND_NAMES
         case "no such column":
             return _explain_missing_column(database, name, sql)
         case _:
             return _explain_inserted_columns(database, message) or _find_remedy(message)
+
+
+def _name_tables(database: Database) -> str:
+    """Return which tables and views there are; empty where there are many."""
+    names = lookup.list_table_names(database)
+    if len(names) > MAX_NAMED_TABLES:
+        return ""
+    return name_tables(
+        {spell_identifier(name): [*map(spell_identifier, lookup.list_column_names(database, name))] for name in names}
+    )
 
 
 def _explain_inserted_columns(database: Database, message: str) -> str:
