@@ -165,7 +165,8 @@ async def test_files_go_out_and_come_in_unchanged(tmp_path: Path) -> None:
         (folder / "below" / "more.TSV").write_text("a\tb\n", "utf-8")
         (folder / "note.txt").write_text("no rows", "utf-8")
         listed = text_of(await wire.call("list_tables"))
-        assert f"the folder for files: 4 files with rows\n- part.csv: {size} bytes\n" in listed, listed
+        assert "the folder for files: 4 files with rows\n" in listed
+        assert f"- part.csv: {size} bytes, 3 lines\n  |id,name\n" in listed, listed
         assert "- below/more.TSV: 4 bytes" in listed and "note.txt" not in listed, listed
         assert "folder for files" not in text_of(await wire.call("list_tables", name="t"))
         result = await wire.call("copy_to_file", sql="SELECT 1", file="t.csv")
