@@ -106,7 +106,7 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
         assert '- customers 60 rows: id (key), name text ("n1" to "n9"), state ("active":40|"gone":20)\n' in said
         legend = said.splitlines()[1]
         assert legend.startswith(
-            "(no UNIQUE, CHECK, ON DELETE or triggers; in brackets: the values of columns with few,"
+            "(no indexes, CHECK, ON DELETE or triggers; in brackets: the values of columns with few,"
         )
         assert "`to`: least and greatest" in legend and "NOT NULL" not in said
         described = text_of(await wire.call("get_table", table="customers"))
@@ -130,11 +130,13 @@ async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
         code = '("2025-01-01" to "x999")'
         visits = f"- visits 3,000 rows: id (key), day date! {days}, at text {at}, code text {code}, free (1 to 3000), "
         assert f'{visits}k! ("0":750|"1":750|"2":750|"3":750)\n' in said, said
-        assert "(!: NOT NULL; no UNIQUE" in said and '"gone":20' in said
+        assert "(!: NOT NULL; no indexes" in said and '"gone":20' in said
         assert "times of one form, null:rows if any, in tables up to 100,000 rows)" in said
     run(shop, "UPDATE visits SET day = '2025-01-31 10:00' WHERE id = 30")
     async with served(shop) as wire:
-        assert '2033-03-20", 1 of another form than the first)' in text_of(await wire.call("list_tables"))
+        assert '2033-03-20", 1 of another form than the first, as "2025-01-31 10:00")' in text_of(
+            await wire.call("list_tables")
+        )
     run(shop, "".join(f"CREATE TABLE more_{chr(97 + n)} (id INTEGER PRIMARY KEY, c{n} TEXT);" for n in range(20)))
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
@@ -148,7 +150,7 @@ async def test_a_short_list_tells_what_a_change_may_meet(shop: Path) -> None:
         "CREATE TABLE parts (id INTEGER PRIMARY KEY, of REFERENCES orders ON DELETE CASCADE, code text UNIQUE,"
         " n int CHECK(n > 0), CHECK (code <> ')' /* CHECK (no) */ AND (of > 0)));"
         "CREATE UNIQUE INDEX parts_n ON parts (n, lower(code)) WHERE n > 5;"
-        "CREATE INDEX plain ON parts (n); CREATE TABLE log (at);"
+        'CREATE INDEX plain ON parts (n); CREATE INDEX "x ON (y)" ON parts (lower(code)) WHERE n > 1; CREATE TABLE log (at);'
         "CREATE TRIGGER noted AFTER DELETE ON parts BEGIN INSERT INTO log VALUES (1); END;"
         "CREATE VIEW both AS SELECT * FROM parts;"
         "CREATE TRIGGER put INSTEAD OF INSERT ON both BEGIN SELECT 1; END;"
@@ -156,9 +158,9 @@ async def test_a_short_list_tells_what_a_change_may_meet(shop: Path) -> None:
     )
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
-        assert "(behind `;` all UNIQUE, CHECK, ON DELETE and triggers; in" in said and "; ->?: by its name)" in said
+        assert "(behind `;` all indexes, CHECK, ON DELETE and triggers; in" in said and "; ->?: by its name)" in said
         parts = (
-            "; UNIQUE (n, …) WHERE …; UNIQUE (code); CHECK(n > 0); "
+            "; UNIQUE (n, …) WHERE …; UNIQUE (code); INDEX (n); INDEX (lower(code)) WHERE n > 1; CHECK(n > 0); "
             "CHECK (code <> ')' /* CHECK (no) */ AND (of > 0)); of ON DELETE CASCADE; 1 trigger\n"
         )
         assert parts in said, said

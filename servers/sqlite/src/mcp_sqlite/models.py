@@ -96,10 +96,11 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
     if any(table["needed"] and table["columns"] and table["detailed"] for table in tables):
         legend.append("!: NOT NULL")
     detailed = [table for table in tables if table["columns"] and table["detailed"]]
+    indexes = "indexes" if all(table["profiled"] for table in detailed) else "UNIQUE"
     if detailed and any(table["constraints"] for table in detailed):
-        legend.append("behind `;` all UNIQUE, CHECK, ON DELETE and triggers")
+        legend.append(f"behind `;` all {indexes}, CHECK, ON DELETE and triggers")
     elif detailed:
-        legend.append("no UNIQUE, CHECK, ON DELETE or triggers")
+        legend.append(f"no {indexes}, CHECK, ON DELETE or triggers")
     legend += _describe_values(tables)
     unread = [spell_identifier(str(table["name"])) for table in tables if not table["values_complete"]]
     if unread:

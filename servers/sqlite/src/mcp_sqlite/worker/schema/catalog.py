@@ -30,6 +30,8 @@ from mcp_sqlite.worker.schema.value_counts import ValueLimits, count_values
 __all__ = ["list_tables"]
 
 _VALUES_SECONDS = 0.3
+# So many times as long are values of few tables looked for: what is missing then costs a call more.
+_PROFILE_TIMES = 3
 # In the list of tables room is dear.
 _VALUE_LIMITS = ValueLimits(rows=1000, counted_rows=0, values=5, characters=14)
 # Of a few tables it shows what a look at each column would.
@@ -123,7 +125,10 @@ def list_tables(connections: Connections, request: dict[str, Any]) -> dict[str, 
     shapes = {entry.name: _read_shape(database, entry) for entry in (*entries[:_MAX_SHAPED_TABLES], *page)}
     layout = _choose_layout(entries, page, shapes)
     budget: float = request["budget"]
-    deadline = time.monotonic() + min(_VALUES_SECONDS, budget)
+    values_seconds = min(_VALUES_SECONDS, budget)
+    if layout.is_profiled:
+        values_seconds *= _PROFILE_TIMES
+    deadline = time.monotonic() + values_seconds
     trigger_counts = count_triggers(database)
     tables: list[dict[str, Any]] = []
     size = 0
@@ -133,7 +138,9 @@ def list_tables(connections: Connections, request: dict[str, Any]) -> dict[str, 
         table = _describe_entry(database, entry, shapes[entry.name], rows, layout, deadline)
         if layout.is_detailed:
             keys = list_foreign_keys(database, entry.name)
-            table["constraints"] = describe_constraints(database, entry, keys, trigger_counts[entry.name.lower()])
+            table["constraints"] = describe_constraints(
+                database, entry, keys, trigger_counts[entry.name.lower()], with_indexes=layout.is_profiled
+            )
         if entry.name in layout.run_lengths:
             size += _measure(table)
         if tables and size > request["max_bytes"]:
@@ -237,10 +244,15 @@ def _read_values(
         values[column] = [f"{item.text}:{item.frequency}" if has_counts else item.text for item in items]
     ranges = _Ranges({}, is_complete=True)
     if layout.is_detailed and rows.number and rows.is_at_most(_MAX_ROWS_WITH_RANGES):
-        unlisted = [column for column in columns if not column.key_position and column.name not in values]
+        unlisted = [column for column in columns if not _is_number_key(column) and column.name not in values]
         ranges = _read_ranges(database, table, unlisted, shape.keys, layout, deadline)
     is_complete = counts.is_complete and ranges.is_complete
     return _Values(values, ranges.by_column, has_counts, is_sample=bool(counts.sample), is_complete=is_complete)
+
+
+def _is_number_key(column: Column) -> bool:
+    """Return whether a column is a key whose range says less than the number of rows."""
+    return bool(column.key_position) and "INT" in str(column.type or "").upper()
 
 
 class _Ranges(NamedTuple):
@@ -300,11 +312,11 @@ def _describe_range(
     if are_times:
         form = re.sub("[0-9]", "[0-9]", bounds[0])
         name = quote_identifier(str(column.name))
-        others = database.read_internal(
-            f"SELECT count(*) FROM {quote_identifier(table)} WHERE {name} NOT GLOB ?", [form]
+        ((others, example),) = database.run_internal(
+            f"SELECT count(*), min({name}) FROM {quote_identifier(table)} WHERE {name} NOT GLOB ?", [form]
         )
         if others:
-            facts.append(f"{others} of another form than the first")
+            facts.append(f"{others} of another form than the first, as {_encode_bound(example)}")
     return facts
 
 

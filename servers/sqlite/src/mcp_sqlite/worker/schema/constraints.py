@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.tokens import TOKEN
-from mcp_sqlite.worker.schema.lookup import TableEntry, query_unless_broken
+from mcp_sqlite.worker.schema.lookup import TableEntry, list_column_names, query_unless_broken
 from mcp_sqlite.worker.schema.shapes import ForeignKeyColumn
 
 __all__ = ["count_triggers", "describe_constraints"]
@@ -23,10 +23,21 @@ def count_triggers(database: Database) -> Counter[str]:
 
 
 def describe_constraints(
-    database: Database, entry: TableEntry, keys: Sequence[ForeignKeyColumn], trigger_count: int
+    database: Database,
+    entry: TableEntry,
+    keys: Sequence[ForeignKeyColumn],
+    trigger_count: int,
+    *,
+    with_indexes: bool = False,
 ) -> list[str]:
-    """Return the constraints of a table or view, in words of SQL, and that it has triggers."""
+    """Return the constraints of a table or view, in words of SQL, and that it has triggers.
+
+    Args:
+        with_indexes: list those that forbid nothing too.
+    """
     constraints = _list_unique(database, entry.name)
+    if with_indexes:
+        constraints += _list_plain_indexes(database, entry)
     constraints += _find_checks(entry.sql)
     constraints += [
         f"{spell_identifier(str(key.column))} ON DELETE {key.on_delete}" for key in keys if key.on_delete != "NO ACTION"
@@ -48,6 +59,30 @@ def _list_unique(database: Database, table: str) -> list[str]:
         columns = ["…" if column is None else spell_identifier(str(column)) for _, _, column in rows]
         constraints.append(f"UNIQUE ({', '.join(columns)}){' WHERE …' if is_partial else ''}")
     return constraints
+
+
+def _list_plain_indexes(database: Database, entry: TableEntry) -> list[str]:
+    """Return the indexes that forbid nothing, as they were written; nothing where columns are masked."""
+    if any(database.is_masked(entry.name, column) for column in list_column_names(database, entry.name)):
+        return []
+    rows = query_unless_broken(
+        database,
+        "SELECT m.sql FROM pragma_index_list(?, 'main') i JOIN sqlite_master m ON m.type = 'index' AND m.name = i.name"
+        ' WHERE NOT i."unique" AND m.sql IS NOT NULL ORDER BY i.name',
+        [entry.name],
+    )
+    return [f"INDEX {_shorten(_find_indexed(str(sql)))}" for (sql,) in rows]
+
+
+def _find_indexed(sql: str) -> str:
+    """Return what stands behind the name of the table in a CREATE INDEX."""
+    is_behind_on = False
+    for token in TOKEN.finditer(sql):
+        if token["word"] is not None and token["word"].upper() == "ON":
+            is_behind_on = True
+        elif is_behind_on and token[0] == "(":
+            return " ".join(sql[token.start() :].split())
+    return "(…)"
 
 
 def _find_checks(sql: str) -> list[str]:
