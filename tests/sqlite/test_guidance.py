@@ -150,7 +150,8 @@ async def test_a_short_list_tells_what_a_change_may_meet(shop: Path) -> None:
         "CREATE TABLE parts (id INTEGER PRIMARY KEY, of REFERENCES orders ON DELETE CASCADE, code text UNIQUE,"
         " n int CHECK(n > 0), CHECK (code <> ')' /* CHECK (no) */ AND (of > 0)));"
         "CREATE UNIQUE INDEX parts_n ON parts (n, lower(code)) WHERE n > 5;"
-        'CREATE INDEX plain ON parts (n); CREATE INDEX "x ON (y)" ON parts (lower(code)) WHERE n > 1; CREATE TABLE log (at);'
+        'CREATE INDEX plain ON parts (n); CREATE INDEX "x ON (y)" ON parts (lower(code)) WHERE n > 1;'
+        "CREATE TABLE log (at);"
         "CREATE TRIGGER noted AFTER DELETE ON parts BEGIN INSERT INTO log VALUES (1); END;"
         "CREATE VIEW both AS SELECT * FROM parts;"
         "CREATE TRIGGER put INSTEAD OF INSERT ON both BEGIN SELECT 1; END;"

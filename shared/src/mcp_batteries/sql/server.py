@@ -105,7 +105,8 @@ def assemble_sql(
         title=title,
         version=version(settings.COMMAND),
         instructions=(
-            f"Serves the {title} databases {', '.join(policy.databases)}. {rule} Begin with {begin}; answers that "
+            f"Serves the {title} databases {', '.join(policy.databases)}. {rule} Begin with {begin}; or, where the "
+            "request tells names, with the statement: a wrong table is answered with those there are. Answers that "
             "were cut say how to go on."
         ),
     )

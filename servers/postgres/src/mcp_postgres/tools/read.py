@@ -65,8 +65,9 @@ async def list_objects(
 ) -> Catalog:
     """List databases and their schemas with tables, columns, keys (`-> table`), sizes, comments, or another `kind`.
 
-    Begin here: of few tables it tells values, NULLs, constraints and grants too. Numbers of rows are estimates; of many
-    tables columns are left out, unless `name` narrows them. For more of one table use `get_table`.
+    Begin here: of few tables it tells values, NULLs, constraints, indexes and grants too. Numbers of rows are estimates
+    if it says `about`; of many tables columns are left out, unless `name` narrows them. For more of one table use
+    `get_table`.
     """
     query = schemas.ObjectQuery(database, kind, schema, name)
     catalog = await schemas.list_objects(pools, query, limit, cursor)

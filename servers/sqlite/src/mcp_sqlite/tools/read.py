@@ -55,8 +55,8 @@ async def list_tables(
 ) -> Catalog:
     """List databases with their tables, columns, keys (`-> table` for foreign ones) and row counts.
 
-    Begin here: of few tables it tells values, NULLs and constraints too. Counts that take long are estimated or left
-    out. For more of one table use `get_table`.
+    Begin here: of few tables it tells values, NULLs, constraints and indexes too. Counts that take long are estimated
+    or left out. For more of one table use `get_table`.
     """
     catalog = await schemas.list_tables(pool, database, name, limit, cursor)
     if name or cursor:

@@ -33,7 +33,7 @@ async def write_rows(
     """Insert, update or delete rows: statements separated by `;`, in one transaction, all or none.
 
     Says how many rows each touched; SELECT among them, or RETURNING, shows in the same answer what was and what came of
-    it. They read files as `query_rows` does, which is to only look.
+    it. No temporary tables. They read files as `query_rows` does, which is to only look.
     """
     return await run_change(pages, database.write(sql, parameters), dry_run=dry_run)
 
