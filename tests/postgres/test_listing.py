@@ -119,7 +119,7 @@ async def test_few_small_tables_are_listed_with_what_their_rows_say() -> None:
     assert line and line[1].startswith("60 rows, "), listed
     for facts in (
         'state text (" Paid":20|"paid":20|null:20)',
-        'at timestamp ("2026-01-02T00:00:00" to "2026-03-02T00:00:00")',
+        'at timestamp ("2026-01-02 00:00:00" to "2026-03-02 00:00:00")',
         "cost numeric(9,2) (1.50 to 90.00)",
         "mood('sad','ok') (\"ok\":60), tags text[],",
         f'note varchar(90) ("" to "{"b" * 28}…", "":6, spaces around 1)',

@@ -37,10 +37,8 @@ _FACTS_OF_TEXTS = (
 )
 _TEXT = re.compile(r"text|character varying(?:\(.+\))?|character\(.+\)")
 # PostgreSQL's own types with an order; it puts a schema before the name of any other type.
-_ORDERED = re.compile(
-    r"smallint|integer|bigint|numeric(?:\(.+\))?|real|double precision|date"
-    r"|(?:timestamp|time)(?:\(\d\))? with(?:out)? time zone"
-)
+_NUMBER = re.compile(r"smallint|integer|bigint|numeric(?:\(.+\))?|real|double precision")
+_TIME = re.compile(r"date|(?:timestamp|time)(?:\(\d\))? with(?:out)? time zone")
 
 
 async def count_values(pages: ResultPages, databases: Sequence[Database], catalog: Catalog) -> Catalog:
@@ -113,8 +111,11 @@ def _build_facts(table: str, column: Mapping[str, Any]) -> str:
     if column["type"] == _BOOLEAN or column["enum"] is not None:
         return _group_values(table, name, "")
     facts = f"'null', count(*) - count({name})"
-    if _ORDERED.fullmatch(column["type"]):
+    if _NUMBER.fullmatch(column["type"]):
         facts += f", 'least', to_json(min({name}))::text, 'greatest', to_json(max({name}))::text"
+    elif _TIME.fullmatch(column["type"]):
+        # As queries show it: JSON of PostgreSQL's has a T between day and time.
+        facts += f", 'least', to_json(min({name})::text)::text, 'greatest', to_json(max({name})::text)::text"
     return f"json_build_object({facts})"
 
 
