@@ -740,6 +740,7 @@ async def test_of_moves_that_replace_the_one_that_fails_and_those_before_it_are_
         targets = {"b.txt": "n/x", "a.bak": "n/y", "d/e/c.bak": "d/a.bak"}
         failed, said = await call(here.root, "move_file", targets=targets, overwrite=True)
     assert failed and "1 of 3 were moved: `b.txt`. The next was not: `" in said, said
+    assert "nothing was" not in said, said
     assert {"n/x", "a.bak", "d/a.bak", "d/e/c.bak"} <= left(here)
     _, steps = await call(here.root, "undo_changes")
     failed, said = await call(here.root, "undo_changes", step=steps.splitlines()[1].split("\t")[0], dry_run=False)

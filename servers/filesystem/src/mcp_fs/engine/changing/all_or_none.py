@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from mcp_batteries.errors import Problem
 
-__all__ = ["all_or_none"]
+__all__ = ["all_or_none", "describe_next_failure"]
+
+# What the failure of a single change says at its end.
+_NOTHING_DONE = re.compile(r"; nothing (?:was|is) [^.;]+\.$")
 
 
 @contextmanager
@@ -25,3 +29,12 @@ def all_or_none(count: int, verb: str) -> Generator[None]:
             raise
         failure = f"{problem.failure.removesuffix('.')}; nothing was {verb}."
         raise type(problem)(failure, problem.fix) from problem
+
+
+def describe_next_failure(done: str, failure: Problem) -> str:
+    """Say that some were done and the next was not. That nothing was done is true of the next one alone.
+
+    Args:
+        done: such as `2 of 5 were moved: NAMES.`
+    """
+    return f"{done} The next was not: {_NOTHING_DONE.sub('.', failure.failure)}"

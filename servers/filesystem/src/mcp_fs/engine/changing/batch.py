@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
-from mcp_fs.engine.changing.all_or_none import all_or_none
+from mcp_fs.engine.changing.all_or_none import all_or_none, describe_next_failure
 from mcp_fs.engine.changing.copying import copy_entry
 from mcp_fs.engine.changing.destinations import Destinations
 from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
@@ -200,11 +200,8 @@ class _Progress:
 
     def stopped_error(self, failure: Problem) -> Unavailable:
         doubt = f" {self.not_durable.failure}" if self.not_durable else ""
-        return Unavailable(
-            f"{len(self.labels)} of {self.count} were {self.verb}: {', '.join(self.labels)}.{doubt} "
-            f"The next was not: {failure.failure}",
-            failure.fix,
-        )
+        done = f"{len(self.labels)} of {self.count} were {self.verb}: {', '.join(self.labels)}.{doubt}"
+        return Unavailable(describe_next_failure(done, failure), failure.fix)
 
     def not_durable_error(self, failure: NotDurable) -> Unavailable:
         return Unavailable(f"All {self.count} were {self.verb}. {failure.failure}", failure.fix)

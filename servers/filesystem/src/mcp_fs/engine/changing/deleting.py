@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Unavailable, quote
-from mcp_fs.engine.changing.all_or_none import all_or_none
+from mcp_fs.engine.changing.all_or_none import all_or_none, describe_next_failure
 from mcp_fs.engine.changing.entry_copy import absolute_names
 from mcp_fs.engine.changing.moving import Deletion, refuse_served_folder
 from mcp_fs.engine.changing.remaining import describe_emptied, describe_remaining
@@ -115,11 +115,8 @@ def _apply_all(operations: Sequence[Deletion | TrashMove], journal_entry: Journa
         if not gone or len(gone) == len(operations):
             raise
         names = ", ".join(quote(operation.display_path.display) for operation in gone)
-        raise Unavailable(
-            f"{len(gone)} of {len(operations)} were {gone[0].verb.rstrip(':')}: {names}. "
-            f"The next was not: {failure.failure}",
-            failure.fix,
-        ) from failure
+        done = f"{len(gone)} of {len(operations)} were {gone[0].verb.rstrip(':')}: {names}."
+        raise Unavailable(describe_next_failure(done, failure), failure.fix) from failure
 
 
 @dataclass(eq=False)

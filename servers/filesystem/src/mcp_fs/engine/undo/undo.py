@@ -12,6 +12,7 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, describe_os_error, quote
 from mcp_batteries.server.declaration.call_origin import CallOrigin
+from mcp_fs.engine.changing.all_or_none import describe_next_failure
 from mcp_fs.engine.changing.atomic_write import resolve_for_writing
 from mcp_fs.engine.changing.folders import create_missing_folders
 from mcp_fs.engine.changing.moving import Deletion, read_moved_state, relocate
@@ -169,10 +170,8 @@ def _undo_each(chosen: Sequence[_UndoEntry], store: JournalStore, origin: CallOr
                 except Problem as failure:
                     if not count:
                         raise
-                    raise Conflict(
-                        f"{count} of {len(chosen)} steps were taken back. The next one was not: {failure.failure}",
-                        failure.fix,
-                    ) from failure
+                    done = f"{count} of {len(chosen)} steps were taken back."
+                    raise Conflict(describe_next_failure(done, failure), failure.fix) from failure
             notes += journal_entry.notes
     return notes
 
