@@ -218,7 +218,7 @@ async def test_a_failure_can_be_caught() -> None:
     async with Served() as served:
         message = "get_price: There is no `nut`. Ask for an apple."
         assert await served.run(script) == f"[1 of 1 calls failed]\n{message}"
-        script = "['apple', 'nut'].forEach(async (fruit) => { print(get_price({fruit}).trim()) })"
+        script = "['apple', 'nut'].forEach(async (fruit) => { print(Number(get_price({fruit}))) })"
         assert await served.run(script) == "[1 of 2 calls failed]\n2"
 
 
@@ -276,17 +276,61 @@ async def test_pages_that_no_call_asked_for_are_told(tmp_path: Path) -> None:
             assert output in text.splitlines()
 
 
-async def test_a_change_whose_answer_is_a_remark_prints_it(tmp_path: Path) -> None:
+async def test_the_first_line_of_what_a_change_answers_stays_in_its_text(tmp_path: Path) -> None:
     script = """
-        for (const path of ["a", "b"]) write_file({path, content: path});
+        for (const path of ["a", "b"]) write_file({path, content: "\u00e9x "});
         print(replace_text({glob: "none", replacements: {x: "y"}}), find_files({glob: "none"}).lines());
-        return delete_file({paths: ["a", "b"]}) === `${remark}\\n`;
+        const report = replace_text({glob: "?", encoding: "cp1252"});
+        print(report.lines()[0] === remark, report.slice(0, 33));
+        print(replace_text.all({glob: "?", replacements: {x: "y"}, by: "regex"}));
+        return delete_file({paths: ["a", "b"]}) === remark;
     """
     async with Client(build(load(Settings, [str(tmp_path), "--tools=default,call_tools"]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
     _, *lines = answer.content[0].text.splitlines()
-    assert lines == ["[replaced 0 places in 0 files]", " []", "true"]
+    assert lines == [
+        "[replaced 0 places in 0 files] []",
+        "true [converted 2 of 2 files to cp1252",
+        '["a:1:\u00e9[-x-]{+y+} ","b:1:\u00e9[-x-]{+y+} "]',
+        "true",
+    ]
+
+
+async def test_an_answer_that_is_printed_as_it_came_has_its_first_line() -> None:
+    async with Served() as served:
+        script = """
+            const apple = get_price({fruit: "apple"});
+            const pear = get_price({fruit: "pear"});
+            print(apple, pear, [apple], `${apple}!`);
+        """
+        assert await served.run(script) == '[of today]\n2 [of today]\n3 ["2"] 2!'
+
+
+async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_only(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("word\n")
+    script = """
+        print(search_text({pattern: "none"}));
+        read_text({path: "a"});
+        print("");
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    assert re.fullmatch(r"\[0 files match[^\n]*\]\n\n", answer.content[0].text), answer.content[0].text
+
+
+async def test_what_a_script_reads_it_can_write_back(tmp_path: Path) -> None:
+    contents = {"none": "a\r\nb", "one": "a\n", "two": "a\n\n", "empty": ""}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content.encode())
+    script = """
+        for (const path of find_files.all({glob: "*"}))
+            write_file({path: `copies/${path}`, content: read_text({path})});
+    """
+    async with Client(build(load(Settings, [str(tmp_path), "--tools=default,call_tools"]))) as client:
+        await client.call_tool("call_tools", {"script": script})
+    assert {name: (tmp_path / "copies" / name).read_bytes().decode() for name in contents} == contents
 
 
 async def test_a_remark_is_of_the_last_call() -> None:
@@ -661,7 +705,7 @@ async def test_where_there_is_no_engine_lists_still_work(monkeypatch: pytest.Mon
 async def test_a_token_needs_the_scopes_of_all_that_a_script_may_call() -> None:
     script = "return get_price({fruit: 'apple'})"
     async with Served(scopes=["read"]) as served:
-        assert await served.run(script) == "2"
+        assert await served.run(script) == "[of today]\n2"
     for tools, scopes in ((("default",), ["call_tools.read", "other.read"]), (("default", "call_tools"), ["read"])):
         async with Served(*tools, scopes=scopes) as served:
             with pytest.raises(MCPError, match="lacks the scope"):

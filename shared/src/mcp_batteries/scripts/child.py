@@ -1,9 +1,10 @@
 """The process that runs one script. It imports little, since each script pays for that.
 
-Lines of JSON come and go. The first holds the `script` and the names of its `functions`. A call of a function is a line
-with its `name` and its `arguments` as JSON text, which the server checks, and waits for a line with the `text` of the
-answer or its `error`. What is printed is a line with `printed`. The last line has the `error` that ended the script,
-empty if it came to its end, with the `lists` that it read to their last page then.
+Lines of JSON come and go. The first holds the `script`, the names of its `functions`, and of those that can change
+something, `reporting`. A call of a function is a line with its `name` and its `arguments` as JSON text, which the
+server checks, and waits for a line with the `text` of the answer or its `error`. What is printed is a line with
+`printed`. The last line has the `error` that ended the script, empty if it came to its end, with the `lists` that it
+read to their last page then.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _PRINTING_SECONDS = 0.02
 _MAX_ARGUMENTS_CHARACTERS = 1_000_000
 _ARGUMENTS_TOO_LONG = json.dumps({"error": f"its arguments have more than {_MAX_ARGUMENTS_CHARACTERS:,} characters"})
 
-# What a script finds defined; it has the names of the functions yet to be filled in.
+# What a script finds defined; it has the names of the functions, twice, yet to be filled in.
 _PRELUDE = Path(__file__).with_name("prelude.js")
 # Lines of errors are counted from here for the prelude, and from 1 for the script.
 _FIRST_LINE = 1_000_000
@@ -66,7 +67,7 @@ class _Script:
     printed_characters: int = 0
     sent: float = 0.0
 
-    def run(self, script: str, functions: list[str]) -> dict[str, Any]:
+    def run(self, script: str, functions: list[str], reporting: list[str]) -> dict[str, Any]:
         """Run it to its end, and return the error that ended it, and what lists it read."""
         library: Any = quickjs
         context = library.Context()
@@ -75,7 +76,9 @@ class _Script:
         # The engine loses an exception of these functions, so they have none.
         context.add_callable("__call", self._call)
         context.add_callable("__print", self._print)
-        context.eval("\n" * _FIRST_LINE + _PRELUDE.read_text("utf-8").replace("FUNCTIONS", json.dumps(functions)))
+        prelude = _PRELUDE.read_text("utf-8")
+        prelude = prelude.replace("FUNCTIONS", json.dumps(functions)).replace("REPORTING", json.dumps(reporting))
+        context.eval("\n" * _FIRST_LINE + prelude)
         try:
             context.eval(_BEGIN + script + _END)
             while context.execute_pending_job():
@@ -131,7 +134,7 @@ def main() -> None:
     limit_resources(_PROCESS_MEMORY_BYTES, _CPU_SECONDS)
     script = _Script(sys.stdin.buffer, sys.stdout.buffer)
     start = json.loads(script.source.readline())
-    script.send(script.run(start["script"], start["functions"]))
+    script.send(script.run(start["script"], start["functions"], start["reporting"]))
 
 
 def _with_line(message: str, stack: str) -> str:

@@ -1,4 +1,5 @@
-// What every script finds defined. FUNCTIONS stands for the array of the tools' names.
+// What every script finds defined. FUNCTIONS stands for the array of the tools' names, REPORTING for those of them that
+// can change something.
 (() => {
   const call = globalThis.__call;
   const write = globalThis.__print;
@@ -15,7 +16,21 @@
     if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) return String(value);
     return value;
   };
+  // The first lines in brackets of the last answers, by the texts that scripts have without them.
+  const remarks = new Map();
+  const MAX_REMARKS = 20;
+  const rememberRemark = (text) => {
+    // An empty text is that of the last answer, or none.
+    remarks.delete("");
+    remarks.delete(text);
+    if (remark === "") return;
+    remarks.set(text, remark);
+    if (remarks.size > MAX_REMARKS) remarks.delete(remarks.keys().next().value);
+  };
+
   const show = (value) => {
+    // Who prints an answer as it came reads all of it.
+    if (remarks.has(value)) return remarks.get(value) + (value && `\n${value}`);
     const shown = plain("", value);
     return typeof shown === "object" ? stringify(shown, plain) : String(shown);
   };
@@ -87,12 +102,12 @@
   };
 
   // What a tool answers on all its pages: each row of a table as an object, otherwise each line.
-  const readAll = (name, tool, args = {}) => {
+  const readAll = (name, ask, args = {}) => {
     const all = [];
     let isCut = false;
     let table;
     for (let page = args; page !== undefined; ) {
-      const text = tool(page);
+      const text = withoutRemark(ask(page));
       table = tableOf(text);
       const items = table ? toObjects(table) : text.lines();
       if (isCut) all.push(all.pop() + items.shift());
@@ -109,15 +124,23 @@
 
   globalThis.tools = {};
   for (const name of FUNCTIONS) {
-    const tool = (args = {}, ...others) => {
+    const ask = (args = {}, ...others) => {
       if (typeof args !== "object" || args === null || Array.isArray(args) || others.length)
         throw new TypeError(`${name} takes its arguments as one object: ${name}({NAME: VALUE})`);
       globalThis.remark = "";
       const answer = parse(call(name, stringify(args) ?? "null"));
       if (answer.error !== undefined) throw new Error(`${name}: ${answer.error}`);
-      return withoutRemark(answer.text);
+      return answer.text;
     };
-    tool.all = (args) => readAll(name, tool, args);
+    const tool = (...values) => {
+      const text = ask(...values);
+      const body = withoutRemark(text);
+      // Scripts print a part of a report, and its first line says how much was changed.
+      if (REPORTING.includes(name)) return text;
+      rememberRemark(body);
+      return body;
+    };
+    tool.all = (args) => readAll(name, ask, args);
     globalThis[name] = tool;
     globalThis.tools[name] = tool;
   }

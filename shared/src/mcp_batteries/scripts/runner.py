@@ -75,12 +75,15 @@ class Outcome:
         self.left_out += max(len(printed) - room, 0)
 
 
-async def run_script(script: str, functions: Sequence[str], call: Function, seconds: float) -> Outcome:
+async def run_script(
+    script: str, functions: Sequence[str], call: Function, seconds: float, reporting: Sequence[str] = ()
+) -> Outcome:
     """Run JavaScript whose functions are `functions`; it has no files, no network and no clock of its own to wait on.
 
     Args:
         call: gets the name of a function and its arguments, and returns its text or raises `FunctionFailed`.
         seconds: after which it is ended.
+        reporting: those of the functions whose text keeps a first line in brackets, which says what they changed.
 
     Raises:
         Unavailable: the engine is not installed, or no process could be started.
@@ -90,19 +93,24 @@ async def run_script(script: str, functions: Sequence[str], call: Function, seco
             "This server was installed without a JavaScript engine.",
             "Use `calls`. The operator can install the package quickjs-ng.",
         )
+    # The engine takes no NUL; in JSON, where `\u0000` was meant, one is easily written.
+    source = well_formed(script).replace("\0", r"\x00")
+    start: Mapping[str, Any] = {"script": source, "functions": functions, "reporting": reporting}
     outcome = Outcome()
     with anyio.move_on_after(seconds) as scope:
-        await _run(script, functions, call, outcome)
+        await _run(start, call, outcome)
     if scope.cancelled_caught:
         outcome.error = f"it took longer than {seconds:.0f} s"
     return outcome
 
 
-async def _run(script: str, functions: Sequence[str], call: Function, outcome: Outcome) -> None:
-    """Run a script to its end, and put down in `outcome` what it did."""
-    # The engine takes no NUL; in JSON, where `\u0000` was meant, one is easily written.
-    source = well_formed(script).replace("\0", r"\x00")
-    message: Mapping[str, Any] = {"script": source, "functions": functions}
+async def _run(start: Mapping[str, Any], call: Function, outcome: Outcome) -> None:
+    """Run a script to its end, and put down in `outcome` what it did.
+
+    Args:
+        start: the first message to its process.
+    """
+    message = start
     process = await _Process.start()
     try:
         while True:
@@ -113,9 +121,9 @@ async def _run(script: str, functions: Sequence[str], call: Function, outcome: O
             match reply:
                 case {"error": str(error)}:
                     outcome.error = well_formed(error)
-                    outcome.lists = _parse_lists(reply.get("lists"), functions)
+                    outcome.lists = _parse_lists(reply.get("lists"), start["functions"])
                     return
-                case {"name": str(name), "arguments": str(arguments)} if name in functions:
+                case {"name": str(name), "arguments": str(arguments)} if name in start["functions"]:
                     message = await _answer(call, name, arguments)
                 case _:
                     outcome.error = _PROCESS_ENDED

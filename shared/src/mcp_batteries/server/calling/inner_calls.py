@@ -39,7 +39,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a call: its text, which ends with its line, and its other content.
+    """The result of a call: its text, as the tool returned it, and its other content.
 
     Attributes:
         asks: whether the call asks the user something first.
@@ -83,11 +83,13 @@ async def make_call(call: Call, arguments: Mapping[str, Any]) -> Answer:
     if not isinstance(result, dict) or result.get("resultType", "complete") != "complete":
         return Answer("It asks the user something first. Nothing was done. Call it alone.\n", failed=True, asks=True)
     blocks = cast("list[dict[str, Any]]", result.get("content") or [])
-    texts = [str(block["text"]).removesuffix("\n") for block in blocks if block.get("type") == "text"]
+    texts = [str(block["text"]) for block in blocks if block.get("type") == "text"]
+    # Each block but the last ends with its line.
+    *first_texts, last_text = texts or [""]
     others = [block for block in blocks if block.get("type") not in ("text", "resource_link")]
     page = arguments.get("max_bytes")
     return Answer(
-        "\n".join([*texts, ""]),
+        "".join(text.removesuffix("\n") + "\n" for text in first_texts) + last_text,
         others,
         bool(result.get("isError")),
         seconds=time.monotonic() - began,

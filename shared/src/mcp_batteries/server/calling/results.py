@@ -234,7 +234,8 @@ def _encoded(data: Any) -> str:
 
 def _wire(text: str, links: Sequence[Link] = (), **more: Any) -> dict[str, Any]:
     text = well_formed(text)
-    if not text.endswith("\n"):
+    # A script may write back what it read, which keeps the end of a file that has no line end.
+    if not text.endswith("\n") and not is_answering_script():
         text += "\n"
     content: list[dict[str, Any]] = [{"type": "text", "text": text}]
     for link in links:

@@ -66,7 +66,9 @@ class ScriptCalls:
 
     async def run(self, script: str, seconds: float, max_bytes: int) -> CallToolResult:
         """Run a script whose functions are the tools, and return what it prints."""
-        outcome = await run_script(_without_fence(script), self._functions, self._make, seconds)
+        functions = self._functions
+        reporting = [name for name in functions if self.can_change(Call(name, {}))]
+        outcome = await run_script(_without_fence(script), functions, self._make, seconds, reporting)
         output = truncate_utf8(outcome.output, max_bytes)
         notes = [*self._describe_calls(outcome), *_describe_output(outcome, output)]
         text = "\n".join([*(f"[{note}]" for note in notes), output])
@@ -94,16 +96,14 @@ class ScriptCalls:
             self.unfinished = name
         with answering_script():
             answer = await make_call(call, self._widen_page(call))
-        text = answer.text
         if self.unfinished:
-            text = _repeat_lone_remark(text)
             self.changes[f"{name} failed" if answer.failed else name] += 1
             self.unfinished = ""
         if answer.failed:
             self.failed += 1
             raise FunctionFailed(answer.text.rstrip("\n"))
-        self._note_pages(call, text)
-        return text
+        self._note_pages(call, answer.text)
+        return answer.text
 
     def _note_pages(self, call: Call, text: str) -> None:
         """Remember which pages there are behind an answer that the call did not bound, and that it was one itself."""
@@ -175,14 +175,6 @@ def _describe_list(read: ReadList) -> str:
     if read.note:
         text += f" ({truncate_utf8(' '.join(read.note.split()), _MAX_NOTE_BYTES)})"
     return text
-
-
-def _repeat_lone_remark(text: str) -> str:
-    """Return the answer of a change; one that is only a remark gets it as its text too, which scripts print."""
-    line = text.rstrip("\n")
-    if "\n" in line or not (line.startswith("[") and line.endswith("]")):
-        return text
-    return f"{line}\n{line}\n"
 
 
 def _is_bounded(call: Call, tool: Tool) -> bool:
