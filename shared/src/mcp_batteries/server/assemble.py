@@ -277,7 +277,7 @@ def assemble(
             name,
             title=title,
             version=version,
-            instructions=instructions,
+            instructions=without_names(instructions, offer.withheld),
             tools=list[Tool](offer.tools),
             subscriptions=hub.bus,
             request_state_security=_read_state_keys(settings.state_key_file),

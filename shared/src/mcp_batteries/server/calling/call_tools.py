@@ -78,10 +78,10 @@ _ScriptText = Annotated[
     str,
     Field(
         max_length=_MAX_SCRIPT_CHARACTERS,
-        description="Or JavaScript with up to 500 calls. `TOOL({ARGUMENTS})` returns its text, paths and numbers whole "
-        "on each of its `.lines()`; a first line in brackets is in the variable `remark`. `TOOL.all({ARGUMENTS})` "
-        "returns the lines of all pages, or the rows of a table as objects. What fails throws; what you left unread "
-        "is told. `print` what you need.",
+        description="Or JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
+        "paths and numbers on each of its `.lines()`; of reads a first line in brackets is in `remark`. "
+        "`TOOL.all({ARGUMENTS})` returns an array: lines of all pages, or a table's rows (not CSV) as objects. What "
+        "fails throws: catch it in loops; what you left unread is told.",
     ),
 ]
 _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]
@@ -223,7 +223,7 @@ class CallReadingTools(_Batch):
     ) -> CallToolResult:
         """Make several calls of reading tools in turn; each answer stands under its number and name.
 
-        With `script` only what it prints comes back: to use an answer in the next call, to count, compare or choose.
+        With `script` only what it `print`s comes back: to use an answer in the next call, to count, compare or choose.
         """
         return await self.call_or_run(calls or (), script, max_bytes)
 
@@ -241,8 +241,8 @@ class CallTools(_Batch):
         """Make several calls of this server's tools in turn; each answer stands under its number and name.
 
         For all that waits for no other answer: reads together, a change with the look that checks it. A failed read
-        stops nothing; after a change that failed nothing more is run. With `script` only what it prints comes back: to
-        use an answer in the next call, to count, compare or choose.
+        stops nothing; after a change that failed nothing more is run. With `script` only what it `print`s comes back:
+        to use an answer in the next call, to count, compare or choose.
         """
         return await self.call_or_run(calls or (), script, max_bytes)
 
