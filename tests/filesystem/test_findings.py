@@ -8,6 +8,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference, ResourceTemplateReference, TextContent, TextResourceContents
 
+from mcp_batteries.settings import load
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
 
@@ -181,6 +182,19 @@ async def test_the_instructions_name_the_second_of_two_folders_of_one_name(tmp_p
     async with serving(tmp_path / "a/same", tmp_path / "b/same") as client:
         assert client.instructions is not None
         assert f"{tmp_path / 'a/same'}, {tmp_path / 'b/same'} (as same-2)." in client.instructions
+
+
+@pytest.mark.parametrize(
+    ("options", "is_named"),
+    [([], True), (["--read-only"], False), (["--undo-megabytes=0"], False), (["--tools=read_text"], False)],
+)
+async def test_the_instructions_name_the_way_back_if_there_is_one(
+    tmp_path: Path, options: list[str], is_named: bool
+) -> None:
+    async with Client(build(load(Settings, [str(tmp_path), *options]))) as client:
+        assert client.instructions is not None
+        assert ("`undo_changes`" in client.instructions) is is_named
+        assert "Search before reading" in client.instructions
 
 
 async def test_a_file_is_read_by_every_spelling_of_its_uri(tmp_path: Path) -> None:

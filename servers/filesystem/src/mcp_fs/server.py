@@ -67,7 +67,7 @@ def build(settings: Settings) -> Assembled:
         skills=[PackagedSkills(settings.COMMAND, __file__), FolderSkills(policy)],
         title="Files",
         version=version(settings.COMMAND),
-        instructions=_instructions(policy),
+        instructions=_instructions(policy, has_undo=store is not None),
     )
 
 
@@ -77,13 +77,16 @@ def _create_journal_store(settings: Settings) -> JournalStore | None:
     return JournalStore(str(undo_folder()), most_bytes=settings.undo_megabytes * 1_000_000, days=settings.undo_days)
 
 
-def _instructions(policy: Policy) -> str:
+def _instructions(policy: Policy, *, has_undo: bool) -> str:
     # The second of two folders of one name has another, which only this tells.
     folders = ", ".join(
         root.path if root.path.endswith(root.name) else f"{root.path} (as {root.name})" for root in policy.roots
     )
     relative = "it" if len(policy.roots) == 1 else "one of them, beginning with its name"
-    return (
+    instructions = (
         f"Serves {folders}. Paths are relative to {relative}; absolute paths and file:// URIs inside work too, nothing "
         "outside exists here. Search before reading; answers that were cut begin with how to continue."
     )
+    if has_undo:
+        instructions += " `undo_changes` takes back what the other tools changed."
+    return instructions

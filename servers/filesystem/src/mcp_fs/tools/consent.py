@@ -56,7 +56,10 @@ def plan_deletion(
     paths: Annotated[
         list[WritablePath | PathGlob[WritablePath]],
         trusted(PathArguments.deletions),
-        Field(min_length=1, description="`./*.bak` is in the folder itself, `**/*.bak` at any depth"),
+        Field(
+            min_length=1,
+            description="`./*.bak` is in the folder itself, `**/*.bak` at any depth; names that exist are literal",
+        ),
     ],
 ) -> PlannedDeletion:
     """Find what the paths and globs of a deletion mean.

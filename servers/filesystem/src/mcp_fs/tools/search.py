@@ -49,7 +49,7 @@ def find_files(
 ) -> FilePage:
     """Find files by name, or duplicates, below `path`, without hidden and git-ignored ones.
 
-    A path a line, then a tab and what they are sorted by. For text in files use `search_text`.
+    Lines are `PATH`, or sorted by another key `PATH\\tKEY`. For text in files use `search_text`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     changed = parse_time_range(since, until)
@@ -88,8 +88,8 @@ def search_text(
     only_matching: Annotated[
         bool,
         Field(
-            description="Each text that matched, or its named groups, once, behind its count and a tab; a group `sum` "
-            "is added up, and so is its product with a group `times`."
+            description="Each text that matched, or its named groups, once, behind its count and a tab; a group `sum`, "
+            "such as `1,494.69 €`, is added up, and so is its product with a group `times`."
         ),
     ] = False,
     include_hidden: bool = False,
