@@ -86,6 +86,18 @@ def test_a_late_foreign_byte_is_kept() -> None:
     assert encode(decoded.text, decoded) == data
 
 
+@pytest.mark.parametrize("text", ["café", "a b\nGru\u00df"])
+def test_a_western_letter_may_end_a_file_without_a_line_end(text: str) -> None:
+    decoded = decode(text.encode("latin-1"))
+    assert decoded is not None
+    assert decoded.text == text
+
+
+@pytest.mark.parametrize("data", ["5 €".encode()[:-2], "Fußgänger".encode()[:-5], "naïve café".encode()[:-1]])
+def test_utf_8_that_is_cut_off_at_its_end_stays_utf_8(data: bytes) -> None:
+    assert detect_encoding(data) == Encoding("utf-8")
+
+
 def test_a_stray_byte_does_not_make_utf_8_something_else() -> None:
     data = "é und ü\n".encode() * 50 + b"stray \x92 byte\n"
     assert detect_encoding(data) == Encoding("utf-8")

@@ -79,6 +79,9 @@ _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
 _WESTERN_PUNCTUATION = b"\x80\x85\x91\x92\x93\x94\x95\x96\x97"
 _BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 _IDEOGRAPH = re.compile("[一-鿿]")
+# A word that ends in a letter such as `é` or `ß` of Western encodings. In UTF-8, cut off there, the byte would begin a
+# character that seldom follows a Latin letter.
+_WESTERN_END = re.compile(rb"[A-Za-z][\xdf-\xf4]\Z")
 _SHORT_SAMPLE_BYTES = 16
 _END_BYTES = 4096
 _NULS = re.compile(b"\0+")
@@ -368,8 +371,13 @@ def encoding_from_bom(sample: bytes) -> Encoding | None:
 
 
 def is_utf8(sample: bytes) -> bool:
-    """Return whether `sample` is UTF-8, but for a character cut off at its end."""
-    return sample.isascii() or _can_decode(sample, "utf-8")
+    """Return whether a file that begins with `sample` is UTF-8, but for a character cut off at the end."""
+    if sample.isascii():
+        return True
+    is_whole_file = len(sample) < SAMPLE_BYTES
+    if is_whole_file and sample[:-1].isascii() and _WESTERN_END.search(sample):
+        return False
+    return _can_decode(sample, "utf-8")
 
 
 def is_text_with_nuls(fd: int, size: int) -> bool:
@@ -409,7 +417,7 @@ def is_text(piece: bytes) -> bool:
     text = piece.replace(b"\0", b"").lstrip(bytes(range(0x80, 0xC0)))
     runs = len(_NULS.findall(piece))  # of numbers, every other byte is one
     few = runs * _MIN_TEXT_PER_NUL_RUN <= len(text) or (runs == 1 and len(piece) - len(text) >= _LONG_NUL_RUN_BYTES)
-    return few and is_utf8(text) and not _mostly_control(text)
+    return few and _can_decode(text, "utf-8") and not _mostly_control(text)
 
 
 def _read_at(fd: int, offset: int) -> bytes:
