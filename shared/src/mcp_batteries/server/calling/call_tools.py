@@ -79,9 +79,9 @@ _ScriptText = Annotated[
     Field(
         max_length=_MAX_SCRIPT_CHARACTERS,
         description="Or JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
-        "paths and numbers on each of its `.lines()`; of reads a first line in brackets is in `remark`. "
-        "`TOOL.all({ARGUMENTS})` returns an array: lines of all pages, or a table's rows (not CSV) as objects. What "
-        "fails throws: catch it in loops; what you left unread is told.",
+        "paths and numbers on each of `.lines()`; a read's first line in brackets is in `remark`. "
+        "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or a table's rows (not CSV) as objects. Failures "
+        "throw: catch them in loops; unread pages are told.",
     ),
 ]
 _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]
