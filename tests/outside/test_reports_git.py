@@ -622,3 +622,31 @@ async def test_what_is_uncommitted_in_a_submodule_is_not_said_to_be_clean(reposi
     submodule.write("lib.txt", "changed\n")
     async with serving(repository.path) as ask:
         assert "; clean; files in 1 submodule not looked at]" in await ask("get_status")
+
+
+@pytest.mark.reported("microsoft/vscode#235892")
+@pytest.mark.reported("sublimehq/sublime_merge#888")
+async def test_blame_passes_over_the_commits_that_the_configuration_names(repository: Made) -> None:
+    first = repository.commit("first", {"a.txt": "a  b\n"})
+    laid_out = repository.commit("laid out", {"a.txt": "a b\n"})
+    repository.write(".git-blame-ignore-revs", f"# layout\n{laid_out}\n")
+    async with serving(repository.path) as ask:
+        assert f"\n{laid_out[:9]} " in await ask("get_blame", path="a.txt")
+        repository.git("config", "blame.ignoreRevsFile", ".git-blame-ignore-revs")
+        blamed = await ask("get_blame", path="a.txt")
+        assert blamed.startswith("[a.txt lines 1-1; without the commits in .git-blame-ignore-revs]\n"), blamed
+        assert f"\n{first[:9]} " in blamed, blamed
+
+
+@pytest.mark.reported("sublimehq/sublime_merge#888")
+@pytest.mark.parametrize("name", ["gone", "../outside", "link", "{absolute}"])
+async def test_blame_reads_no_list_of_commits_outside(name: str, repository: Made, tmp_path: Path) -> None:
+    oid = repository.commit("first", {"a.txt": "a\n"})
+    outside = tmp_path / "outside"
+    outside.write_text(f"secret\n{oid}\n")
+    (repository.path / "link").symlink_to(outside)
+    repository.git("config", "blame.ignoreRevsFile", name.format(absolute=outside))
+    async with serving(repository.path) as ask:
+        blamed = await ask("get_blame", path="a.txt")
+        assert "with the commits that `blame.ignoreRevsFile` names, a file that is not read here]" in blamed, blamed
+        assert f"\n{oid[:9]} " in blamed and "secret" not in blamed

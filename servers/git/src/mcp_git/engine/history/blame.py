@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,8 +18,9 @@ from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_records
 from mcp_git.engine.program.revisions import explain_failure
 from mcp_git.models import Answer
-from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import HEAD, LineRange, Repository, RepositoryPath, Revision
+from mcp_git.repository_paths import is_inside
 
 __all__ = ["LineSpan", "blame_lines", "resolve_lines"]
 
@@ -83,6 +85,34 @@ class _BlamePage:
         return oid
 
 
+@dataclass(frozen=True, slots=True)
+class _SkipList:
+    """The file that names commits to pass over, such as those that only changed how code is laid out.
+
+    Attributes:
+        name: what the configuration has as `blame.ignoreRevsFile`; empty for nothing.
+    """
+
+    name: str
+    work_tree: str | None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it is a file in the work tree, to which no link leads."""
+        if not self.name or self.work_tree is None:
+            return False
+        path = os.path.join(self.work_tree, self.name)
+        return is_inside(path, self.work_tree) and os.path.realpath(path) == path and os.path.isfile(path)
+
+    def describe(self) -> list[str]:
+        """Return a part of the first line; none without such a file."""
+        if self.is_used:
+            return [f"without the commits in {quote_path(os.fsencode(self.name))}"]
+        if self.name:
+            return ["with the commits that `blame.ignoreRevsFile` names, a file that is not read here"]
+        return []
+
+
 def blame_lines(
     git: Git,
     repository: Repository,
@@ -103,6 +133,9 @@ def blame_lines(
     if revision is None and layout.work_tree is None:
         revision = HEAD
     arguments = ["blame", "--porcelain", f"-L{first},{last + 1}"]
+    skip_list = _SkipList(git.read_unheeded_configuration(repository).get("blame.ignorerevsfile", ""), layout.work_tree)
+    if skip_list.is_used:
+        arguments.append(f"--ignore-revs-file={skip_list.name}")
     if revision is not None:
         arguments.append(revision.text)
     arguments += ["--", path.text]
@@ -114,7 +147,7 @@ def blame_lines(
         if first == 1 and "has only 0 lines" in failure.stderr:
             return Answer([f"{path.display} is empty"])
         raise _explain_failure(failure, git, repository, path, revision, cancel) from None
-    facts = _describe_page(page, path, first)
+    facts = [*_describe_page(page, path, first), *skip_list.describe()]
     boundary = list_boundary(layout)
     if page.oids.intersection(boundary):
         facts.append(describe_boundary(boundary, page.oids))
