@@ -650,3 +650,15 @@ async def test_blame_reads_no_list_of_commits_outside(name: str, repository: Mad
         blamed = await ask("get_blame", path="a.txt")
         assert "with the commits that `blame.ignoreRevsFile` names, a file that is not read here]" in blamed, blamed
         assert f"\n{oid[:9]} " in blamed and "secret" not in blamed
+
+
+@pytest.mark.reported("fork-dev/Tracker#2494")
+async def test_an_untracked_file_of_a_stash_is_found(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.write("new.txt", "new\n")
+    async with serving(repository.path, "--write") as ask:
+        await ask("run_stash", untracked=True)
+        refused = await ask("run_restore", paths=["new.txt"], rev="stash@{0}")
+        [revision] = re.findall(r"rev=`(.*?)`", refused)
+        assert not (await ask("run_restore", paths=["new.txt"], rev=revision)).startswith("failed: ")
+    assert (repository.path / "new.txt").read_text() == "new\n"

@@ -42,7 +42,8 @@ _NEXT_MOVES = {
     "tag .* already exists": "Choose another name.",
     "is not fully merged": "Set `force` to delete it all the same.",
     "(?:checked out|used by worktree) at": "It is in another worktree, which `list_refs` with kind=worktrees names: "
-    "work there, or go to another branch there.",
+    "work there, or go to another branch there; where its folder is gone the user can `git worktree prune`.",
+    "'refs/[^']*' exists; cannot create": "No name can lie below another: choose one that does not.",
     "is a merge but no -m option": "Name in `mainline` the parent from which it differs, most often 1.",
     "is now empty": "`continue_operation` with action=skip leaves it out.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
@@ -86,6 +87,10 @@ def explain_operation_failure(
         return nothing_to_do(operation)
     message = _SHELL_ADVICE.sub("", message).rstrip(".")
     next_move = _find_next_move(message, branch)
+    if "did not match" in message and operation.revision is not None:
+        untracked = f"{operation.revision.text}^3"
+        if untracked.startswith("stash@") and git.find_hash(repository, untracked, cancel):
+            next_move = f"Files that were untracked are in the stash's third parent: rev={quote(untracked)}."
     return Conflict(
         f"git: `{escape_line_breaks(message)[:_MAX_MESSAGE_LENGTH]}`.", f"Nothing was changed. {next_move}".rstrip()
     )
