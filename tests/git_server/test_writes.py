@@ -1626,6 +1626,36 @@ async def test_no_ignored_file_is_overwritten_by_what_a_commit_brings(tmp_path: 
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("tool", "revision"),
+    [
+        ("run_rebase", "main"),
+        ("run_cherry_pick", "main..late"),
+        ("run_cherry_pick", "base"),
+        ("revert_commit", "base..late"),
+    ],
+)
+async def test_no_ignored_file_is_overwritten_by_a_commit_between_others(
+    tmp_path: Path, tool: str, revision: str
+) -> None:
+    """A file that was committed by mistake, then taken out and ignored, is still on disk."""
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "--orphan", "base")
+    made.commit("base", {"settings.env": "by mistake\n", "base.txt": "base\n"})
+    made.git("switch", "--quiet", "--create", "late")
+    made.git("rm", "--quiet", "settings.env")
+    made.commit("taken out", {".gitignore": "*.env\n"})
+    made.commit("added again", {"topic.txt": "topic\n"})
+    made.write("settings.env", "mine\n")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking(tool, rev=revision)
+        assert answer.startswith("failed: `settings.env` is ignored here"), answer
+    assert (made.path / "settings.env").read_text() == "mine\n"
+    assert state(made) == before
+
+
+@pytest.mark.anyio
 async def test_nothing_that_is_staged_is_lost_before_the_first_commit(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.commit("second", {"new.txt": "old\n"})

@@ -40,6 +40,7 @@ from mcp_git.engine.operation.snapshot import take_snapshot
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import (
     refuse_overwriting_ignored,
+    refuse_overwriting_ignored_in_steps,
     refuse_overwriting_untracked,
     refuse_removing_untracked,
     refuse_torn_stash,
@@ -225,6 +226,12 @@ class _Run:
         comparison = self._compare_with_brought()
         if comparison:
             refuse_overwriting_ignored(self.git, self.repository, self.layout, comparison, self.cancel)
+        commits = self._list_repeated_commits()
+        if commits:
+            is_reverse = operation.command == "revert"
+            refuse_overwriting_ignored_in_steps(
+                self.git, self.repository, self.layout, commits, is_reverse, self.cancel
+            )
         if self._resets_files():
             refuse_removing_untracked(self.git, self.repository, self.cancel)
         if paths := self._list_rewritten_paths():
@@ -283,6 +290,24 @@ class _Run:
                 return [f"{revision.text}^1", revision.text]
             case _:
                 return []
+
+    def _list_repeated_commits(self) -> str:
+        """Return the hashes of the commits that are made once more, or undone, one after the other; a line each."""
+        operation = self.operation
+        revision = operation.revision
+        if revision is None or operation.ends_in_progress:
+            return ""
+        match operation.command:
+            case "cherry-pick" | "revert" if isinstance(revision, Range):
+                span = [revision.text]
+            case "cherry-pick" | "revert":
+                span = ["--no-walk", revision.text]
+            case "rebase":
+                span = [f"{revision.text}..HEAD"]
+            case _:
+                return ""
+        arguments = ["rev-list", "--no-merges", *span, "--"]
+        return self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128)).text
 
     def _refuse_contents_of_pick(self, check: ContentCheck, operation: PickOperation) -> None:
         sides = _list_sides(operation)

@@ -25,6 +25,7 @@ __all__ = [
     "name_some",
     "refuse_obstructed_stash",
     "refuse_overwriting_ignored",
+    "refuse_overwriting_ignored_in_steps",
     "refuse_overwriting_untracked",
     "refuse_removing_untracked",
     "refuse_torn_stash",
@@ -73,7 +74,35 @@ def refuse_overwriting_ignored(
     """
     # The other way round, so that what is new on the one side is deleted on the other, with its content.
     arguments = ["diff-tree", "-r", "-R", *_LIST_OPTIONS, "--diff-filter=D", *comparison, "--"]
-    files = _list_files(git, repository, arguments, cancel)
+    _refuse_ignored_obstacles(git, repository, layout, _list_files(git, repository, arguments, cancel), cancel)
+
+
+def refuse_overwriting_ignored_in_steps(
+    git: Git, repository: Repository, layout: Layout, commits: str, is_reverse: bool, cancel: CancelToken
+) -> None:
+    """Check that no ignored file lies where one of several commits brings a new one, though a later one deletes it.
+
+    Args:
+        commits: their hashes, a line each.
+        is_reverse: whether what they did is undone.
+
+    Raises:
+        Conflict: one does, and nothing would bring it back.
+    """
+    direction = [] if is_reverse else ["-R"]
+    arguments = ["diff-tree", "--stdin", "--no-commit-id", "--root", "-r", *direction, *_LIST_OPTIONS]
+    output = git.run(repository, [*arguments, "--diff-filter=D"], cancel, stdin=commits.encode())
+    files = _parse_files(output.stdout)
+    if not files:
+        return
+    tracked = set(split_names(git.run(repository, ["ls-files", "-z"], cancel).stdout))
+    untracked = [file for file in files if file.name not in tracked]
+    _refuse_ignored_obstacles(git, repository, layout, untracked, cancel)
+
+
+def _refuse_ignored_obstacles(
+    git: Git, repository: Repository, layout: Layout, files: Sequence[_CommittedFile], cancel: CancelToken
+) -> None:
     obstacles = _find_obstacles(git, repository, layout, files, cancel)
     if not obstacles:
         return
@@ -169,7 +198,11 @@ def _list_files(
         output = git.run(repository, arguments, cancel).stdout
     except GitFailed:
         return []  # The operation itself will say so.
-    # Each file has two fields: how it differs, and its name.
+    return _parse_files(output)
+
+
+def _parse_files(output: bytes) -> list[_CommittedFile]:
+    """Return the files of what a comparison printed, each of which has two fields: how it differs, and its name."""
     fields = split_names(output)
     files: list[_CommittedFile] = []
     for difference, name in zip(fields[::2], fields[1::2], strict=True):
