@@ -38,6 +38,7 @@ _MAX_RESOURCE_BYTES = 8 * 1024 * 1024
 # What tells the kinds of entries of a folder apart, behind their names.
 _ENTRY_ENDINGS = {b"tree": "/", b"commit": " (submodule)"}
 _LINK_MODE = b"120000"
+_SUBMODULE_MODE = b"160000"
 # A NUL among so many bytes at the beginning makes a file a binary one, as for git.
 _SNIFFED_BYTES = 8000
 
@@ -362,7 +363,7 @@ def _explain_failure(
     try:
         kind = git.run(repository, ["cat-file", "-t", _name_object(revision, path)], cancel).text.strip()
     except GitFailed as failure:
-        if is_of_damage(failure):
+        if is_of_damage(failure) and not _is_submodule(git, repository, revision, path, cancel):
             return damaged(f"What {name} has as `{path.display}` can't be read.")
         fix = suggest_path(git, repository, path, revision.text, cancel)
         return NotFound(f"There is no `{path.display}` in {name}.", fix)
@@ -373,3 +374,11 @@ def _explain_failure(
             return Invalid(f"`{path.display}` is a file in {name}.", "Use `read_file` for it.")
         case _:
             return Invalid(f"`{path.display}` is a submodule in {name}.", "Serve the submodule's folder as well.")
+
+
+def _is_submodule(
+    git: Git, repository: Repository, revision: Revision, path: RepositoryPath, cancel: CancelToken
+) -> bool:
+    """Whether a commit has a submodule at a path, whose own commit is not here."""
+    output = git.run(repository, ["ls-tree", "-d", revision.text, "--", path.text], cancel, exit_codes=(0, 128))
+    return output.stdout.startswith(_SUBMODULE_MODE)
