@@ -338,40 +338,48 @@ class BodyCheck(RequestBodyLimitMiddleware):
             raise _BadRequest(415, "A message is application/json, in no other encoding.")
         _check_charset(headers.get("content-type", ""))
         declared = headers.get("content-length", "0")
-        is_too_long = len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size)
-        if is_too_long and not self._is_of_open_session(scope, headers):
-            raise self._too_long()
-        if scope.get("state", {}).get(BODY_COMPLETE):
-            return await self._receive_body(scope, headers, receive)
-        with anyio.move_on_after(self._seconds):
-            return await self._receive_body(scope, headers, receive)
-        raise _BadRequest(408, f"The message did not arrive within {self._seconds:g} s.")
-
-    async def _receive_body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
-        """Return the body as it arrives, or None if the client leaves."""
         body = bytearray()
+        if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
+            raise await self._too_long(scope, headers, receive, body)
+        if scope.get("state", {}).get(BODY_COMPLETE):
+            part = await self._receive_into(body, receive)
+        else:
+            part = None
+            with anyio.move_on_after(self._seconds):
+                part = await self._receive_into(body, receive)
+            if part is None:
+                raise _BadRequest(408, f"The message did not arrive within {self._seconds:g} s.")
+        if part["type"] == "http.disconnect":
+            return None
+        if len(body) > self.max_body_size:
+            raise await self._too_long(scope, headers, receive, body, is_whole=not part.get("more_body", False))
+        return bytes(body)
+
+    async def _receive_into(self, body: bytearray, receive: Receive) -> Message:
+        """Add to `body` what arrives, until it is whole or too long, or the client leaves; return the last part."""
         while True:
             part = await receive()
             if part["type"] == "http.disconnect":
-                return None
+                return part
             body += part.get("body", b"")
-            if len(body) > self.max_body_size:
-                if not self._is_of_open_session(scope, headers):
-                    raise self._too_long()
-                raise self._too_long(await _drop_body(body, receive, part))
-            if not part.get("more_body", False):
-                return bytes(body)
+            if len(body) > self.max_body_size or not part.get("more_body", False):
+                return part
+
+    async def _too_long(
+        self, scope: Scope, headers: Headers, receive: Receive, body: bytearray, *, is_whole: bool = False
+    ) -> _BadRequest:
+        """Return the refusal of a body over the limit, of which `body` has arrived; with its id in an open session."""
+        request_id = None
+        if self._is_of_open_session(scope, headers):
+            with anyio.move_on_after(self._seconds):
+                request_id = await _find_id(body, receive, is_whole=is_whole)
+        text = f"A message has at most {self.max_body_size} bytes. Send less at once."
+        return _BadRequest(413, text, request_id=request_id)
 
     def _is_of_open_session(self, scope: Scope, headers: Headers) -> bool:
         """Tell whether a message comes from the client of an open session, to whom its id is worth the reading."""
         session = headers.get("mcp-session-id")
         return session is not None and _is_of_session(headers) and self._sessions.of(scope, session) is not None
-
-    def _too_long(self, request_id: RequestId | None = None) -> _BadRequest:
-        """Return the refusal of a body over the limit."""
-        return _BadRequest(
-            413, f"A message has at most {self.max_body_size} bytes. Send less at once.", request_id=request_id
-        )
 
     def _remember_owner(self, scope: Scope, send: Send) -> Send:
         """Return the `send` for a client that opens a session, which remembers the session's owner.
@@ -544,22 +552,20 @@ class _BadRequest(Exception):
         return response
 
 
-async def _drop_body(received: bytearray, receive: Receive, part: Message) -> RequestId | None:
-    """Read the rest of a body that is too long, and return the id of its request; None if that is not found.
-
-    Args:
-        part: the last one that was received.
-    """
-    head = bytes(received[:_PEEK_BYTES])
-    tail = bytes(received[-_PEEK_BYTES:])
-    size = len(received)
-    received.clear()
-    while part.get("more_body", False):
+async def _find_id(body: bytearray, receive: Receive, *, is_whole: bool) -> RequestId | None:
+    """Read the rest of a body that is too long to keep, and return the id of its request; None if there is none."""
+    head = bytes(body[:_PEEK_BYTES])
+    tail = bytes(body[-_PEEK_BYTES:])
+    size = len(body)
+    body.clear()
+    while not is_whole:
         if size > _MAX_DROPPED_BYTES:
             return None
         part = await receive()
+        is_whole = not part.get("more_body", False)
         chunk = part.get("body", b"")
         size += len(chunk)
+        head += chunk[: _PEEK_BYTES - len(head)]
         tail = (tail + chunk)[-_PEEK_BYTES:]
     return peek_id(head, tail)
 
