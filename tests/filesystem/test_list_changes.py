@@ -331,7 +331,7 @@ async def test_what_is_no_change_of_lines_is_named(tmp_path: Path) -> None:
 
 
 async def test_what_is_too_much_is_forgotten_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_MOST", 10)
+    monkeypatch.setattr(journal, "_MAX_CHANGES", 10)
     async with serving(tmp_path) as client:
         following = Following(client)
         await following.begin()
