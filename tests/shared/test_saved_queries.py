@@ -40,7 +40,7 @@ async def test_a_name_that_is_taken_is_not_served_and_said_once(
 ) -> None:
     for name in ("check.sql", "Best Books.sql", "best-books.sql"):
         (tmp_path / name).write_text("-- Books.\nSELECT 1")
-    queries = SavedQueries(str(tmp_path), _fine, taken=("check",))
+    queries = SavedQueries(str(tmp_path), _fine, reserved_names=("check",))
     with caplog.at_level(logging.WARNING):
         assert await queries.refresh() == {"best_books"}
         await queries.refresh()

@@ -112,7 +112,7 @@ def test_what_is_lost_is_what_a_join_finds(seed: int, tmp_path: Path) -> None:
                  f"DELETE FROM t WHERE rowid % 5 = {chance.randrange(5)};"]  # fmt: skip
         run(path, "PRAGMA foreign_keys = OFF; " + " ".join(chance.choices(steps, k=chance.randint(1, 4))))
         now, after = wrong(), find_broken(database)
-        found = {key[1]: set(rows.known) for key, rows in find_newly_broken(broken, after).items()}
+        found = {key[1]: set(rows.rowids) for key, rows in find_newly_broken(broken, after).items()}
         assert found == {column: new for column in now if (new := now[column] - was[column])}
         assert len(describe_broken_keys(after.rows)) == sum(map(bool, now.values()))
         was, broken = now, after

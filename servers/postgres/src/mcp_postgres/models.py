@@ -269,17 +269,17 @@ def _list_legend(groups: Sequence[Sequence[_Json]], layout: _Layout) -> list[str
     if not described:
         return []
     legend = ["!: NOT NULL"]
-    what = "constraints beside keys, triggers, rules, row security, grants"
+    facts = "constraints beside keys, triggers, rules, row security, grants"
     if layout.is_profiled:
-        what = what.replace("triggers", "indexes, triggers")
+        facts = facts.replace("triggers", "indexes, triggers")
     if layout.common_grants:
-        what = what.replace("grants", "other grants")
+        facts = facts.replace("grants", "other grants")
     if layout.common_grants:
         legend.append(f"each granted to {' and '.join(layout.common_grants)}")
     if any(_list_constraints(group, layout) for group in described):
-        legend.append(f"behind `;` all {what}")
+        legend.append(f"behind `;` all {facts}")
     else:
-        legend.append(f"no {what}")
+        legend.append(f"no {facts}")
     if len(described) < len(groups):
         legend.append("lines of several tables leave that out")
     legend += _describe_brackets([group[0] for group in described])

@@ -354,14 +354,14 @@ def _grant_schema(connection: _Connection, schema: str) -> None:
         connection.execute(sql.SQL("GRANT SELECT ON {} TO {}").format(sql.SQL(", ").join(names), role))
 
 
-def _grant_to_come(connection: _Connection, where: sql.Composable, rights: Sequence[LiteralString]) -> None:
+def _grant_to_come(connection: _Connection, scope: sql.Composable, rights: Sequence[LiteralString]) -> None:
     """Let the reader read what those will create who own anything today; of others, only after another call."""
     role = sql.Identifier(READER_ROLE)
     for (owner,) in connection.execute(_OWNERS).fetchall():
         for right in rights:
             connection.execute(
                 sql.SQL("ALTER DEFAULT PRIVILEGES FOR ROLE {} {} GRANT {} TO {}").format(
-                    sql.Identifier(owner), where, sql.SQL(right), role
+                    sql.Identifier(owner), scope, sql.SQL(right), role
                 )
             )
 

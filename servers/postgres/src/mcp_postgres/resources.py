@@ -77,23 +77,23 @@ class Resources(resources.Resources[Policy]):
     read_rows = declare_rows_reader(_TABLE)
     read_row = declare_row_reader(_TABLE)
 
-    async def listed(self, database: Database) -> list[Resource]:
+    async def list_contents(self, database: Database) -> list[Resource]:
         try:
             tables = await list_objects(self.pools, ObjectQuery([database], "tables"), MAX_LISTED)
         except Unavailable:
             return []  # a database that is down shows nothing
-        found: list[Resource] = []
-        for what in ("schema", "role", "health", "activity"):
-            uri = f"postgres://{database.uri_name}/.{what}"
-            mime_type = JSON_MIME_TYPE if what == "activity" else _TEXT
-            name = f"{database.name} {what}"
-            found.append(Resource(uri=uri, name=name, title=what.capitalize(), mime_type=mime_type))
+        resources: list[Resource] = []
+        for kind in ("schema", "role", "health", "activity"):
+            uri = f"postgres://{database.uri_name}/.{kind}"
+            mime_type = JSON_MIME_TYPE if kind == "activity" else _TEXT
+            name = f"{database.name} {kind}"
+            resources.append(Resource(uri=uri, name=name, title=kind.capitalize(), mime_type=mime_type))
         for entry in tables.databases:
             for item in entry.objects:
                 uri = table_uri(database, item["schema"], item["name"])
                 name = f"{database.name}.{item['schema']}.{item['name']}"
-                found.append(Resource(uri=uri, name=name, description=item["comment"], mime_type=JSON_MIME_TYPE))
-        return found
+                resources.append(Resource(uri=uri, name=name, description=item["comment"], mime_type=JSON_MIME_TYPE))
+        return resources
 
     async def read_content(self, request: Request) -> RowPage | str:
         return await read_content(self.pools, self.pages, request)

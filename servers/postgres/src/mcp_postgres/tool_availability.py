@@ -33,12 +33,12 @@ class ToolAvailability(DynamicTools):
         reasons: list[str] = []
         for database in self._policy.databases.values():
             try:
-                why = await self._pools.within(database, _explain_closed)
+                reason = await self._pools.within(database, _explain_closed)
             except Problem:
                 return  # it may be up later, or have another role
-            if why is None:
+            if reason is None:
                 return
-            reasons.append(f"the role of `{database.name}` {why}")
+            reasons.append(f"the role of `{database.name}` {reason}")
         logger.warning("`edit_schema` is not offered without `--admin`: %s.", "; ".join(reasons))
         assert self.server is not None
         await self.server.offer([], {"edit_schema"})

@@ -104,21 +104,23 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
     legend += _describe_values(tables)
     unread = [spell_identifier(str(table["name"])) for table in tables if not table["values_complete"]]
     if unread:
-        listed = ", ".join(unread[:_MAX_UNREAD_TABLES]) + (", …" if len(unread) > _MAX_UNREAD_TABLES else "")
-        legend.append(f"there was no time to read all values of {listed}: `get_table`")
+        names = ", ".join(unread[:_MAX_UNREAD_TABLES])
+        if len(unread) > _MAX_UNREAD_TABLES:
+            names += ", …"
+        legend.append(f"there was no time to read all values of {names}: `get_table`")
     return legend
 
 
 def _describe_values(tables: Sequence[_Json]) -> list[str]:
     """Return what stands in the brackets behind columns."""
     legend: list[str] = []
-    listed = [table for table in tables if table["values"]]
-    if listed:
+    tables_with_values = [table for table in tables if table["values"]]
+    if tables_with_values:
         words = "in brackets: the values of columns with few"
-        if any(table["counts"] for table in listed):
+        if any(table["counts"] for table in tables_with_values):
             words += ", :rows with each"
         legend.append(words)
-    if any(table["sampled"] for table in listed):
+    if any(table["sampled"] for table in tables_with_values):
         legend.append("behind ~ those of about 1,000 rows only")
     if any(table["ranges"] for table in tables):
         words = "`to`: least and greatest, times of one form"
@@ -131,12 +133,12 @@ def _describe_values(tables: Sequence[_Json]) -> list[str]:
 def _guess_keys(database: _Json) -> dict[str, dict[str, str]]:
     """Return tables that columns seem to refer to, by table and column."""
     columns: dict[str, list[str]] = {}
-    known: list[JoinKey] = []
+    declared: list[JoinKey] = []
     for table in database["tables"]:
         columns[table["name"]] = table["columns"]
-        known += [JoinKey(table["name"], (column,), "", ()) for column in table["keys"]]
+        declared += [JoinKey(table["name"], (column,), "", ()) for column in table["keys"]]
     guesses: dict[str, dict[str, str]] = {}
-    for key in guess_join_keys(columns, database["primary"], known):
+    for key in guess_join_keys(columns, database["primary"], declared):
         guesses.setdefault(key.table, {})[key.columns[0]] = key.other
     return guesses
 
@@ -206,11 +208,11 @@ def _render_details(table: _Json, name: str, type_name: str) -> str:
 
 
 def _render_row_count(tables: Sequence[_Json]) -> str:
-    known = [table["rows"] for table in tables if table["rows"] is not None]
-    if len(known) < len(tables):
+    counts = [table["rows"] for table in tables if table["rows"] is not None]
+    if len(counts) < len(tables):
         obstacles = [table["obstacle"] for table in tables if table["rows"] is None and table["obstacle"]]
         return f"rows not counted ({obstacles[0]})" if obstacles else "many rows"
-    text = f"{format_number_ranges(known)} {'row' if known == [1] else 'rows'}"
+    text = f"{format_number_ranges(counts)} {'row' if counts == [1] else 'rows'}"
     if not all(table["exact"] for table in tables):
         text = f"about {text}"
     return f"{text} each" if len(tables) > 1 else text

@@ -218,7 +218,7 @@ class Policy(sql.Policy[Table, Request]):
             self.serve("demo", demo)
         refusals: list[Unavailable] = []
         for text in settings.databases:
-            wanted, path = split_named_path(text)
+            name, path = split_named_path(text)
             try:
                 if settings.create and not os.path.exists(path):
                     _make_file(path, is_trial=settings.is_trial)
@@ -231,7 +231,7 @@ class Policy(sql.Policy[Table, Request]):
             served_files = {os.path.realpath(item.address) for item in self.databases.values()}
             if os.path.realpath(path) not in served_files:
                 stem, _ = os.path.splitext(os.path.basename(path))
-                self.serve(wanted or stem, os.path.abspath(path))
+                self.serve(name or stem, os.path.abspath(path))
         for refusal in refusals:
             if not self.databases:
                 raise refusal
@@ -256,10 +256,10 @@ class Policy(sql.Policy[Table, Request]):
     def _distinct_folder(self, database: Database) -> str:
         """Return the end of the folder of a database's file that no other file of that name has; else empty."""
         file_name = os.path.basename(database.address)
-        alike = [item.address for item in self.databases.values() if os.path.basename(item.address) == file_name]
-        if len(alike) < 2:
+        namesakes = [item.address for item in self.databases.values() if os.path.basename(item.address) == file_name]
+        if len(namesakes) < 2:
             return ""
-        folders = [os.path.dirname(address).split(os.sep) for address in alike]
+        folders = [os.path.dirname(address).split(os.sep) for address in namesakes]
         own = os.path.dirname(database.address).split(os.sep)
         for depth in range(1, len(own) + 1):
             if [folder[-depth:] for folder in folders].count(own[-depth:]) == 1:
@@ -308,12 +308,12 @@ class Policy(sql.Policy[Table, Request]):
         Raises:
             Refused: not all of it is served.
         """
-        whole = self.database(name)
-        if self.parts[whole.name]:
+        database = self.database(name)
+        if self.parts[database.name]:
             raise Refused(
                 "A part of this database is served, and a copy has everything.", "`copy_to_file` copies rows."
             )
-        return WholeDatabase(whole)
+        return WholeDatabase(database)
 
     def new_database_file(self, name: str) -> NewFile:
         """Return a new file for a database in the folder for files."""

@@ -61,7 +61,7 @@ class Resources(resources.Resources[Policy]):
     read_rows = declare_rows_reader(_TABLE)
     read_row = declare_row_reader(_TABLE)
 
-    async def listed(self, database: Database) -> list[Resource]:
+    async def list_contents(self, database: Database) -> list[Resource]:
         uri = f"sqlite://{database.uri_name}/.schema"
         resources = [Resource(uri=uri, name=f"{database.name} schema", title="Schema", mime_type=_SQL)]
         names = await schemas.complete_names(self.pool, self.policy.names(database.name, "table", ""))

@@ -89,8 +89,8 @@ class Settings(Common):
         paths = [*super().needed_paths(), *self._paths(), *filter(None, [self.files, self.queries])]
         if not self.create:
             return paths
-        made = self._paths()
-        return [path for path in paths if path not in made]
+        created = self._paths()
+        return [path for path in paths if path not in created]
 
     def depends_on(self) -> Dependencies | None:
         # Saved queries become tools as their files come and go.

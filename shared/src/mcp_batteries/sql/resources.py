@@ -35,7 +35,7 @@ Reader = Callable[[Any, str], Awaitable[TextResourceContents]]
 
 
 def declare_reader(uri: str, name: str, title: str, mime_type: str, about: str) -> Reader:
-    """An attribute of a `Resources` that offers a resource, or a template of them."""
+    """Return an attribute of a `Resources` that offers a resource, or a template of them."""
 
     async def read(self: Resources[Any], uri: str) -> TextResourceContents:
         return await self.contents(uri)
@@ -45,13 +45,13 @@ def declare_reader(uri: str, name: str, title: str, mime_type: str, about: str) 
 
 
 def declare_saved_query_reader(scheme: str) -> Reader:
-    """The result of a saved query."""
+    """Return an attribute that offers the result of a saved query."""
     about = "What a saved query finds with the defaults of its parameters, at most 100 rows."
     return declare_reader(f"{scheme}://.queries/{{name}}", "query", "A saved query's result", JSON_MIME_TYPE, about)
 
 
 def declare_rows_reader(table: str) -> Reader:
-    """The rows of a table, whose URI is of the form `table`."""
+    """Return an attribute that offers the rows of a table, whose URI is of the form `table`."""
     title = "A table's first rows in the order of its key, or those where a column has a value"
     about = (
         'At most 100 rows as `{"columns": [...], "rows": [[...]], "truncated": ...}`. Follow `order=newest` to hear of '
@@ -61,7 +61,7 @@ def declare_rows_reader(table: str) -> Reader:
 
 
 def declare_row_reader(table: str) -> Reader:
-    """One row of a table, whose URI is of the form `table`."""
+    """Return an attribute that offers one row of a table, whose URI is of the form `table`."""
     about = "One row by its primary key; commas between the parts of a key."
     return declare_reader(f"{table}/{{key}}", "row", "The row with a key", JSON_MIME_TYPE, about)
 
@@ -77,8 +77,8 @@ class Resources(Generic[P]):
     TEXT: ClassVar[str]
 
     @lists_resources
-    async def all_of_them(self) -> list[Resource]:
-        """Saved queries that need no values, and the contents of each database."""
+    async def list_all(self) -> list[Resource]:
+        """Return saved queries that need no values, and the contents of each database."""
         resources: list[Resource] = []
         for query in self.queries.queries.values() if self.queries else ():
             if not any(parameter.default is None for parameter in query.parameters):
@@ -87,23 +87,23 @@ class Resources(Generic[P]):
                     Resource(uri=uri, name=query.name, description=query.description, mime_type=JSON_MIME_TYPE)
                 )
         for database in self.policy.served_databases(None):
-            resources += await self.listed(database)
+            resources += await self.list_contents(database)
         return resources
 
     @abstractmethod
-    async def listed(self, database: Database) -> list[Resource]:
-        """The contents of a database, including its tables."""
+    async def list_contents(self, database: Database) -> list[Resource]:
+        """Return the contents of a database, including its tables."""
 
     @abstractmethod
     async def read_content(self, request: Any) -> RowPage | str:
-        """What `request` asks for: rows, or a text.
+        """Return what `request` asks for: rows, or a text.
 
         Raises:
             Problem: it can't be read.
         """
 
     def readable(self, uri: str) -> Readable[Any] | None:
-        """The meaning of a URI; None for URIs of another kind.
+        """Return the meaning of a URI; None for URIs of another kind.
 
         Raises:
             Problem: there is no such thing.
@@ -111,7 +111,7 @@ class Resources(Generic[P]):
         return self.policy.readable(uri, self.queries and self.queries.queries)
 
     async def contents(self, uri: str) -> TextResourceContents:
-        """The content of a URI.
+        """Return the content of a URI.
 
         Raises:
             Problem: there is no such thing, or it can't be read.

@@ -57,22 +57,22 @@ class SavedQuery:
     sql: str
     complaint: str | None = None
 
-    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return values for all parameters, in the order of their declarations.
 
         Raises:
             Invalid: one is missing, unknown or of another type.
         """
         parameters = {parameter.name: parameter for parameter in self.parameters}
-        for name in given:
+        for name in arguments:
             if name not in parameters:
                 valid = ", ".join(f"`{parameter}`" for parameter in parameters) or "none"
                 raise Invalid(f"`{self.name}` has no parameter {quote(name)}.", f"It has: {valid}.")
         values: dict[str, Any] = {}
         for name, parameter in parameters.items():
-            if name not in given and parameter.default is None:
+            if name not in arguments and parameter.default is None:
                 raise Invalid(f"`{self.name}` needs a value for `{name}`.", f"It is {parameter.kind}.")
-            values[name] = _convert(given.get(name, parameter.default), parameter)
+            values[name] = _convert(arguments.get(name, parameter.default), parameter)
         return values
 
 
@@ -139,7 +139,7 @@ class SavedQueries:
 
     Args:
         compile: lets the database check a query without running it; raises a `Problem` if it cannot run.
-        taken: names whose tools would clash with the server's own.
+        reserved_names: names whose tools would clash with the server's own.
 
     Attributes:
         queries: by name.
@@ -149,12 +149,12 @@ class SavedQueries:
         self,
         folder: str,
         compile: Callable[[SavedQuery], Awaitable[None]],  # noqa: A002
-        taken: Collection[str] = (),
+        reserved_names: Collection[str] = (),
     ) -> None:
         self.folder = folder
         self.queries: dict[str, SavedQuery] = {}
         self._compile = compile
-        self._taken = taken
+        self._reserved_names = reserved_names
         self._complaints: dict[str, str] = {}
 
     def files(self) -> list[str]:
@@ -175,7 +175,7 @@ class SavedQueries:
                 self._complain(path, f"Only the first {_MAX_FILES} files by name are served, and none behind them.")
                 break
             name = _query_name(path)
-            if not name or name in current or name in self._taken:
+            if not name or name in current or name in self._reserved_names:
                 self._complain(path, "Its name is another one's: rename the file.")
                 continue
             try:

@@ -39,19 +39,19 @@ def saved_queries(
     folder: str | None,
     policy: AnyPolicy,
     compile_statement: Callable[[ReadStatement], Awaitable[None]],
-    taken: Collection[str] = (),
+    reserved_names: Collection[str] = (),
 ) -> SavedQueries | None:
     """The saved queries of a folder; None without a folder.
 
     Args:
         compile_statement: lets the database check a statement without running it.
-        taken: names whose tools would clash with the server's own.
+        reserved_names: names whose tools would clash with the server's own.
     """
 
     async def compile_query(query: SavedQuery) -> None:
         await compile_statement(policy.saved(query))
 
-    return SavedQueries(folder, compile_query, taken) if folder else None
+    return SavedQueries(folder, compile_query, reserved_names) if folder else None
 
 
 def assemble_sql(

@@ -80,8 +80,8 @@ async def _read_role(pools: ConnectionPools, database: Database) -> str:
     is_trusted = pools.of(database).is_trusted
 
     async def report(session: Session) -> str:
-        found = json.loads(await session.fetch_value(COUNT_WRITABLE_TABLES) or "{}")
-        return session.role.report(found, trusted=is_trusted, caller=database.role)
+        table_counts = json.loads(await session.fetch_value(COUNT_WRITABLE_TABLES) or "{}")
+        return session.role.report(table_counts, trusted=is_trusted, caller=database.role)
 
     return await pools.within(database, report)
 
@@ -114,20 +114,28 @@ async def _read_table_rows(
 
 async def _describe_schema(pools: ConnectionPools, database: Database, schema: str | None) -> str:
     async def describe(session: Session) -> str:
-        held = await listing.list_schemas(session)
-        if schema is not None and schema not in [item["name"] for item in held]:
+        schemas = await listing.list_schemas(session)
+        if schema is not None and schema not in [item["name"] for item in schemas]:
             raise NotFound(f"There is no schema {quote(schema)}.", "`list_objects` lists them.")
-        shown = [item for item in held if schema in (None, item["name"])]
+        schemas = [item for item in schemas if schema in (None, item["name"])]
         objects = await listing.list_objects(session, "tables", schema, _MAX_TABLES + 1, 0)
         # Sizes and counts come and go; what is told here is what DDL changes.
-        lines = [f"schema {item['spelled']}" + (f" -- {item['comment']}" if item["comment"] else "") for item in shown]
-        described = await description.describe_all(session, objects[:_MAX_TABLES])
-        lines += [TableInfo("", told).definition() for told in described]
+        lines = list(map(_format_schema, schemas))
+        descriptions = await description.describe_all(session, objects[:_MAX_TABLES])
+        lines += [TableInfo("", item).definition() for item in descriptions]
         if len(objects) > _MAX_TABLES:
             lines.append(f"[the first {_MAX_TABLES} tables and views; `list_objects` lists the others]")
         return "\n".join(lines) + "\n"
 
     return await pools.within(database, describe)
+
+
+def _format_schema(schema: Mapping[str, Any]) -> str:
+    """Return the line of a schema, with its comment as SQL writes one."""
+    line = f"schema {schema['spelled']}"
+    if schema["comment"]:
+        line += f" -- {schema['comment']}"
+    return line
 
 
 def _row_predicate(

@@ -119,8 +119,8 @@ async def describe_table(pools: ConnectionPools, pages: ResultPages, table: Tabl
             statement = internal_statement(table.database, sql)
             rows = pages.read_statement(statement, limit=sample, max_bytes=_SAMPLE_BYTES, max_cell=_SAMPLE_CELL)
             page = await pools.run_with_suggestion(table.database, sql, rows)
-        except Problem as why:
-            page = str(why)
+        except Problem as problem:
+            page = str(problem)
     return TableInfo(table_uri(table.database, description["schema"], description["name"]), description, page)
 
 
@@ -129,8 +129,8 @@ async def search_schema(pools: ConnectionPools, databases: Sequence[Database], w
     search = functools.partial(descriptions.search_names, words=words, limit=limit + 1)
     lines: list[str] = []
     for database in databases:
-        found = await pools.within(database, search)
-        lines += [f"{database.name}: {line}" if len(databases) > 1 else line for line in found]
+        matches = await pools.within(database, search)
+        lines += [f"{database.name}: {line}" if len(databases) > 1 else line for line in matches]
     return SearchHits(lines[:limit], len(lines) > limit)
 
 

@@ -60,16 +60,20 @@ def refuse_divided_address(texts: Sequence[str]) -> None:
 
 
 def parse_named_address(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the name in `given`, or that of its database, and the address for libpq.
+    """Return the name in `text`, or that of its database, and the address for libpq.
 
     Raises:
         Unavailable: it is not understood, or belongs to another database system.
     """
     named = _NAMED.fullmatch(text)
-    wanted, address = (named["name"], named["rest"]) if named and named["name"] not in _LIBPQ_KEYWORDS else ("", text)
+    name = ""
+    address = text
+    if named is not None and named["name"] not in _LIBPQ_KEYWORDS:
+        name = named["name"]
+        address = named["rest"]
     refuse_other_systems(address, "PostgreSQL")
     own = _database_name(address, environment)
-    return wanted or own, address
+    return name or own, address
 
 
 def _database_name(address: str, environment: Mapping[str, str]) -> str:

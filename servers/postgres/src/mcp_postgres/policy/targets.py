@@ -89,18 +89,18 @@ class QueryTarget(sql.QueryTarget):
     def read_page(self, sql: str | None, parameters: Any, cursor: str | None) -> ReadStatement | NextPage:
         if cursor is not None or sql is None:
             return super().read_page(sql, parameters, cursor)
-        whole = self.read(sql)
-        parts = split_statements(whole.sql)
+        script = self.read(sql)
+        parts = split_statements(script.sql)
         if len(parts) < 2:
             return self.read(sql, parameters)
         # What only reads has nothing to keep or to take back.
         parts = _Transaction.of(parts).parts
         if len(parts) > MAX_STATEMENTS:
             raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
-        reads = _read_with_settings(_bind_parts(whole.database, parts, parameters))
+        reads = _read_with_settings(_bind_parts(script.database, parts, parameters))
         if len(reads) == 1:
             return reads[0]
-        return Reads(whole.database, whole.sql, (), reads)
+        return Reads(script.database, script.sql, (), reads)
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ def bind_values(parameters: Any) -> tuple[str | None, ...]:
     """
     values: Sequence[Any] = [*(parameters.values() if isinstance(parameters, dict) else parameters or ())]
     if len(values) > _MAX_VALUES:
-        what = f"`parameters` has {len(values):,} values, PostgreSQL takes {_MAX_VALUES:,}."
-        raise TooLarge(what, "Send an array as one of them, or import a file.")
+        failure = f"`parameters` has {len(values):,} values, PostgreSQL takes {_MAX_VALUES:,}."
+        raise TooLarge(failure, "Send an array as one of them, or import a file.")
     return tuple(encode_value(value, f"`${number}`") for number, value in enumerate(values, 1))
 
 

@@ -191,10 +191,10 @@ def _remember_poll(
 
 def _expect_commit(path: str) -> float | None:
     """Return when to poll for the end of a transaction that is under way: the longer it lasts, the later."""
-    begun = read_journal_time(path)
-    if begun is None:
+    started_at = read_journal_time(path)
+    if started_at is None:
         return None
-    seconds = max(_MIN_EARLY_SECONDS, _EARLY_SHARE * (time.time() - begun))
+    seconds = max(_MIN_EARLY_SECONDS, _EARLY_SHARE * (time.time() - started_at))
     return seconds if seconds < _MAX_EARLY_SECONDS else None
 
 

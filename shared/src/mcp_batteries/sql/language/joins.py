@@ -43,25 +43,25 @@ class JoinKey:
 
 
 def guess_join_keys(
-    columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], known: Iterable[JoinKey] = ()
+    columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], declared: Iterable[JoinKey] = ()
 ) -> list[JoinKey]:
     """Guess undeclared keys: `author_id` beside a table `author` or `authors`.
 
     Args:
         columns: the columns of each table.
         primary: for tables with a single-column primary key, that column.
-        known: declared keys, whose columns need no guess.
+        declared: keys in the schema, whose columns need no guess.
     """
-    declared: set[tuple[str, str]] = set()
-    for key in known:
+    declared_columns: set[tuple[str, str]] = set()
+    for key in declared:
         for column in key.columns:
-            declared.add((key.table, column))
+            declared_columns.add((key.table, column))
     table_by_fold = {name.casefold(): name for name in primary}
     keys: list[JoinKey] = []
     for table, names in columns.items():
         for name in names:
             match = _ID_COLUMN.fullmatch(name)
-            if match is None or (table, name) in declared:
+            if match is None or (table, name) in declared_columns:
                 continue
             other = _table_of(match[1].casefold(), table_by_fold)
             if other is None or other == table:
@@ -84,7 +84,7 @@ def _table_of(stem: str, tables: Mapping[str, str]) -> str | None:
     return None
 
 
-def describe_joins(keys: Iterable[JoinKey], table: str, *, spelled: Callable[[str], str] | None = None) -> list[str]:
+def describe_joins(keys: Iterable[JoinKey], table: str, *, spell: Callable[[str], str] | None = None) -> list[str]:
     """Return the shortest joins, as fragments of SQL, to tables that `table` reaches only through others.
 
     Each line is a path that an earlier line gave, then the tables that it leads to, each as `NAME ON CONDITION`. If
@@ -92,9 +92,9 @@ def describe_joins(keys: Iterable[JoinKey], table: str, *, spelled: Callable[[st
     remaining ones are counted.
 
     Args:
-        spelled: names in SQL form; by default they are quoted if necessary.
+        spell: returns a name in SQL form; by default it is quoted if necessary.
     """
-    spell = spelled or _quote_if_needed
+    spell = spell or _quote_if_needed
     conditions = _join_conditions(keys, spell)
     reached = {table}
     page = _JoinPage()

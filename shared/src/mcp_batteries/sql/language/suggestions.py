@@ -131,11 +131,11 @@ def explain_parameter_style(sql: str, own: str, name: str = "") -> str:
     return re.sub("' *'", "'…'", foreign[0])
 
 
-def suggest_similar(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:
+def suggest_similar(word: str, names: Sequence[str], cutoff: float = 0.5) -> str:
     """Return a question with at most three words similar to `word`, ignoring case; empty if there are none."""
     import difflib
 
-    by_fold = {item.casefold(): item for item in known}
+    by_fold = {item.casefold(): item for item in names}
     similar = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=cutoff)
     if not similar:
         return ""

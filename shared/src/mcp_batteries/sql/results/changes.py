@@ -21,7 +21,7 @@ _MAX_LINES = 200
 # Of rows with more columns than this, those that are alike before and after are left out.
 _MAX_SHOWN_COLUMNS = 8
 # A longer cell may have been cut, so that it looks alike where it isn't.
-_MAX_WHOLE_CELL = 90
+_MAX_UNCUT_CELL = 90
 # Columns of an export that are named.
 _MAX_EXPORT_COLUMNS = 50
 
@@ -55,11 +55,8 @@ class Step:
     def _summary(self) -> str:
         summary = self.action
         if self.rows is not None:
-            rows = format_count(self.rows, "row")
-            summary = f"{summary}: {rows}" if summary else rows
-        if not self.detail:
-            return summary
-        return f"{summary}, {self.detail}" if summary else self.detail
+            summary = ": ".join(filter(None, (summary, format_count(self.rows, "row"))))
+        return ", ".join(filter(None, (summary, self.detail)))
 
 
 @dataclass(frozen=True)
@@ -80,28 +77,31 @@ class Sample:
     key_columns: Sequence[str] = ()
 
     def text(self) -> str:
+        old_columns = self.old_columns or self.columns
         # Lines end with line feeds alone: a value may have what else ends lines, such as U+2028.
         before = [line for line in self.before.split("\n") if line]
         after = [line for line in self.after.split("\n") if line]
-        old_columns = self.old_columns or self.columns
-        alike: list[str] = []
-        if len(self.columns) > _MAX_SHOWN_COLUMNS:
-            key_columns = self.key_columns or self.columns[:1]
-            alike = _find_alike_columns(
-                _Table.parse(old_columns, before), _Table.parse(self.columns, after), key_columns
-            )
-        shown = [name for name in self.columns if name not in alike]
-        old_shown = [name for name in old_columns if name not in alike]
-        lines = [f"{self.table}: {to_compact_json(shown)}"]
-        if old_shown != shown:
-            lines.append(f"before: {to_compact_json(old_shown)}")
-        if alike:
-            lines.append(f"{format_count(len(alike), 'other column')} as before")
-            before = _Table.parse(old_columns, before).select(old_shown)
-            after = _Table.parse(self.columns, after).select(shown)
+        unchanged = self._find_unchanged_columns(before, after)
+        columns = [name for name in self.columns if name not in unchanged]
+        columns_before = [name for name in old_columns if name not in unchanged]
+        lines = [f"{self.table}: {to_compact_json(columns)}"]
+        if columns_before != columns:
+            lines.append(f"before: {to_compact_json(columns_before)}")
+        if unchanged:
+            lines.append(f"{format_count(len(unchanged), 'other column')} as before")
+            before = _Table.parse(old_columns, before).select(columns_before)
+            after = _Table.parse(self.columns, after).select(columns)
         lines.extend(f"- {line}" for line in before)
         lines.extend(f"+ {line}" for line in after)
         return "\n".join(lines)
+
+    def _find_unchanged_columns(self, before: Sequence[str], after: Sequence[str]) -> list[str]:
+        """Return the columns that need not be shown, because they are the same in these rows; none where all fit."""
+        if len(self.columns) <= _MAX_SHOWN_COLUMNS:
+            return []
+        old_table = _Table.parse(self.old_columns or self.columns, before)
+        new_table = _Table.parse(self.columns, after)
+        return _find_unchanged_columns(old_table, new_table, self.key_columns or self.columns[:1])
 
 
 @dataclass(frozen=True)
@@ -150,30 +150,36 @@ def _split_cells(line: str) -> list[str]:
         position = end
 
 
-def _find_alike_columns(before: _Table, after: _Table, key_columns: Sequence[str]) -> list[str]:
+def _find_unchanged_columns(before: _Table, after: _Table, key_columns: Sequence[str]) -> list[str]:
     """Return the columns that are the same before and after, for the rows that both sides show.
 
     The key tells that they are the same rows, so it stays, with as many others as tell one row from another.
     """
-    columns = after.columns
-    if len(set(columns)) < len(columns) or not before.rows or len(before.rows) != len(after.rows):
+    if not _can_compare(before, after):
         return []
-    same = [name for name in columns if name in before.columns and before.cells(name) == after.cells(name)]
+    same = [name for name in after.columns if name in before.columns and before.cells(name) == after.cells(name)]
     if not set(key_columns) <= set(same):
         return []
-    alike = [name for name in same if name not in key_columns and _is_whole(after.cells(name))]
+    unchanged = [name for name in same if name not in key_columns and _are_uncut(after.cells(name))]
     identifying = [*key_columns]
-    for name in alike:
+    for name in unchanged:
         if after.count_different([*identifying, name]) > after.count_different(identifying):
             identifying.append(name)
     if after.count_different(identifying) < len(after.rows):
         return []
-    return [name for name in alike if name not in identifying]
+    return [name for name in unchanged if name not in identifying]
 
 
-def _is_whole(cells: Sequence[str]) -> bool:
+def _can_compare(before: _Table, after: _Table) -> bool:
+    """Return whether both have as many rows, and names that each mean one column."""
+    if len(set(after.columns)) < len(after.columns):
+        return False
+    return bool(before.rows) and len(before.rows) == len(after.rows)
+
+
+def _are_uncut(cells: Sequence[str]) -> bool:
     """Return whether no cell may have been cut."""
-    return all(len(cell) <= _MAX_WHOLE_CELL for cell in cells)
+    return all(len(cell) <= _MAX_UNCUT_CELL for cell in cells)
 
 
 @dataclass(frozen=True)
@@ -198,9 +204,7 @@ class Change:
         lines = ["Done and committed."]
         if self.dry_run:
             lines = ["Dry run, nothing was changed. It would do this:"]
-        for number, step in enumerate(self.steps, 1):
-            prefix = f"{number}. " if len(self.steps) > 1 else ""
-            lines.append(prefix + step.text())
+        lines.extend(self._step_lines())
         if self.objects is not None:
             lines += ["Schema:", *_bounded(self.objects or ["nothing"])]
         if self.samples:
@@ -208,11 +212,20 @@ class Change:
             lines.extend(sample.text() for sample in self.samples)
         for title, details in self.findings:
             lines += [title, *_bounded(details)]
-        if self.undo is None:
-            lines.append(_NO_SAFE_INVERSE)
-        elif self.undo:
-            lines += ["The way back:", *_bounded(self.undo)]
+        lines.extend(self._undo_lines())
         return "\n".join(line for line in lines if line)
+
+    def _step_lines(self) -> list[str]:
+        if len(self.steps) == 1:
+            return [self.steps[0].text()]
+        return [f"{number}. {step.text()}" for number, step in enumerate(self.steps, 1)]
+
+    def _undo_lines(self) -> list[str]:
+        if self.undo is None:
+            return [_NO_SAFE_INVERSE]
+        if not self.undo:
+            return []
+        return ["The way back:", *_bounded(self.undo)]
 
 
 @dataclass(frozen=True)
@@ -236,7 +249,7 @@ class Import:
     records: int | None = None
 
     def text(self) -> str:
-        lines = [self._said()]
+        lines = [self._summary()]
         if self.records is not None and self.rows < self.records:
             left_out = f"{self.records - self.rows:,} of the file's {format_count(self.records, 'record')}"
             lines.append(f"Left out by a trigger or constraint of the table: {left_out}.")
@@ -244,7 +257,7 @@ class Import:
             lines.append(f"In the file {to_one_line(self.written)}.")
         return "\n".join(lines)
 
-    def _said(self) -> str:
+    def _summary(self) -> str:
         verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
         summary = f"{verb} {format_count(self.rows, 'row')} into `{self.table}`"
         if not self.new_columns:
@@ -278,4 +291,7 @@ class Export:
 
 
 def _bounded(lines: Sequence[str]) -> Sequence[str]:
-    return lines if len(lines) <= _MAX_LINES else [*lines[:_MAX_LINES], f"… {len(lines) - _MAX_LINES} more"]
+    """Return as many of the lines of a section as it may have."""
+    if len(lines) <= _MAX_LINES:
+        return lines
+    return [*lines[:_MAX_LINES], f"… {len(lines) - _MAX_LINES} more"]

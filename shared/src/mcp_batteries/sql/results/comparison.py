@@ -40,14 +40,14 @@ class TableRef:
 
     Attributes:
         name: for answers.
-        spelled: as SQL spells it.
+        sql_name: its name as SQL spells it.
         columns: names and types.
         key: columns of its primary key, or of another unique key.
         masked: names of columns that are not compared.
     """
 
     name: str
-    spelled: str
+    sql_name: str
     columns: dict[str, str]
     key: Sequence[str] = ()
     masked: Collection[str] = ()
@@ -414,12 +414,12 @@ class _Statements:
         return [columns[start : start + _MAX_COLUMNS] for start in range(0, len(columns), _MAX_COLUMNS)]
 
     def sizes(self) -> list[str]:
-        return [f"SELECT count(*) FROM {side.spelled}" for side in (self.one, self.other)]
+        return [f"SELECT count(*) FROM {side.sql_name}" for side in (self.one, self.other)]
 
     def counts(self) -> list[str]:
         """Return statements for each side's rows, whether the key has duplicates, and in how many rows it is NULL."""
         other_key = [self.common[name] for name in self.key]
-        return [_count_keys(self.one.spelled, self.key), _count_keys(self.other.spelled, other_key)]
+        return [_count_keys(self.one.sql_name, self.key), _count_keys(self.other.sql_name, other_key)]
 
     def only(self) -> list[str]:
         """Return statements for the rows of one side only.
@@ -427,8 +427,8 @@ class _Statements:
         They use joins, for which SQLite creates a missing index; for NOT EXISTS it reads everything for each row.
         """
         return [
-            self._only_on_side("a", self.one.spelled, "b", self.other.spelled),
-            self._only_on_side("b", self.other.spelled, "a", self.one.spelled),
+            self._only_on_side("a", self.one.sql_name, "b", self.other.sql_name),
+            self._only_on_side("b", self.other.sql_name, "a", self.one.sql_name),
         ]
 
     def _only_on_side(self, alias: str, table: str, other_alias: str, other_table: str) -> str:
@@ -444,7 +444,7 @@ class _Statements:
         if not self.compared_columns:
             return []
         joined = (
-            f"FROM {self.one.spelled} AS a JOIN {self.other.spelled} AS b ON {self._same_key()}"
+            f"FROM {self.one.sql_name} AS a JOIN {self.other.sql_name} AS b ON {self._same_key()}"
             f" WHERE {self._any_differs()}"
         )
         statements: list[str] = []
@@ -481,8 +481,8 @@ class _Statements:
             number += "_"
         names = ", ".join(quote_identifier(name) for name in self.common)
         rows = (
-            f"FROM ({self._signed_rows('a', self.one.spelled, '', number)} UNION ALL"
-            f" {self._signed_rows('b', self.other.spelled, '-', number)}) AS u"
+            f"FROM ({self._signed_rows('a', self.one.sql_name, '', number)} UNION ALL"
+            f" {self._signed_rows('b', self.other.sql_name, '-', number)}) AS u"
             f" GROUP BY {names} HAVING sum({number})"
         )
         statements = self.sizes()

@@ -90,7 +90,7 @@ def column_kinds(file: BinaryIO) -> list[ColumnKind]:
     Raises:
         Unreadable: it is not Parquet.
     """
-    schema = _opened(file).schema
+    schema = _open_parquet(file).schema
     return [_kind_of_type(schema.field(number).type) for number in range(len(schema.names))]
 
 
@@ -100,7 +100,7 @@ def column_types(file: BinaryIO) -> list[str]:
     Raises:
         UnreadableParquet: it is not Parquet.
     """
-    schema = _opened(file).schema
+    schema = _open_parquet(file).schema
     types: list[str] = []
     for number in range(len(schema.names)):
         name = str(schema.field(number).type).strip()
@@ -131,7 +131,7 @@ def read_rows(file: BinaryIO) -> Iterator[list[Any]]:
     Raises:
         Unreadable: it is not Parquet, or has an unsupported type.
     """
-    reader = _opened(file)
+    reader = _open_parquet(file)
     names = [str(name) for name in reader.schema.names]
     yield names
     while (batch := _understood(lambda: next(reader, None))) is not None:
@@ -140,7 +140,7 @@ def read_rows(file: BinaryIO) -> Iterator[list[Any]]:
             yield [_plain(value) for value in record]
 
 
-def _opened(file: BinaryIO) -> Any:
+def _open_parquet(file: BinaryIO) -> Any:
     try:
         from arro3.io import read_parquet
     except ImportError:

@@ -55,10 +55,10 @@ class Index:
         include = ""
         if self.include:
             include = f" INCLUDE ({', '.join(self.include)})"
-        where = ""
+        condition = ""
         if self.predicate:
-            where = f" WHERE {self.predicate}"
-        return f"{table or self.table} {using}({', '.join(self.keys)}){include}{where}"
+            condition = f" WHERE {self.predicate}"
+        return f"{table or self.table} {using}({', '.join(self.keys)}){include}{condition}"
 
     def is_simpler_form_of(self, other: Index) -> bool:
         """Return whether it is as `other` is, and simpler."""

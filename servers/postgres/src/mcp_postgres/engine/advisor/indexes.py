@@ -150,7 +150,7 @@ async def _add_candidates(session: Session, advice: AdvisorInput, uses: Mapping[
     for table in advice.tables:
         reason = table.explain_missing_statistics
         if reason:
-            advice.tables_without_statistics.append((table.shown, reason))
+            advice.tables_without_statistics.append((table.display_name, reason))
     if not advice.candidates:
         return
     obstacle = await _find_obstacle(session)
@@ -175,7 +175,7 @@ def _find_text_matches(tables: Sequence[SampledTable], uses: Mapping[str, TableU
     searched: list[str] = []
     for table in tables:
         if table.pages > MIN_PAGES:
-            searched += [f"{operand} of {table.shown}" for operand in uses[table.oid].text_matches]
+            searched += [f"{operand} of {table.display_name}" for operand in uses[table.oid].text_matches]
     return searched
 
 
@@ -186,7 +186,7 @@ def _propose(tables: Sequence[SampledTable], uses: Mapping[str, TableUse], trigr
         if table.pages > MIN_PAGES:
             columns = {column["name"]: column["other"] for column in table.columns}
             proposals_by_table.append(
-                propose_indexes(uses[table.oid], table.shown, columns, trigram_class=trigram_class)
+                propose_indexes(uses[table.oid], table.display_name, columns, trigram_class=trigram_class)
             )
     candidates: list[Index] = []
     for same_rank in itertools.zip_longest(*proposals_by_table):

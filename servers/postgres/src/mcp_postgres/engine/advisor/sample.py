@@ -88,8 +88,8 @@ class SampledTable:
 
     schema: str
     name: str
-    spelled: str
-    shown: str
+    sql_name: str
+    display_name: str
     oid: str
     has_row_security: bool
     parts: Sequence[Mapping[str, Any]]
@@ -197,15 +197,15 @@ class TableSample:
     def _check_may_copy(self, table: SampledTable) -> None:
         """Raise `Refused` for a table whose copy would not be like it, or would run code of others."""
         if table.has_row_security:
-            raise Refused(f"`{table.shown}` shows the role some of its rows only.")
+            raise Refused(f"`{table.display_name}` shows the role some of its rows only.")
         if self.session.audit.closed and any(column["strange"] for column in table.columns):
-            raise Refused(f"`{table.shown}` has columns of a type that another role made.")
+            raise Refused(f"`{table.display_name}` has columns of a type that another role made.")
         if len(table.parts) > _MAX_PARTS:
-            raise Refused(f"`{table.shown}` has {len(table.parts)} parts.")
+            raise Refused(f"`{table.display_name}` has {len(table.parts)} parts.")
 
     async def create(self, candidates: Sequence[Index]) -> list[Index]:
         """Make candidates; those of which PostgreSQL says that they can be."""
-        tables = {table.shown: table for table in self.tables}
+        tables = {table.display_name: table for table in self.tables}
         await self._set_search_path("pg_catalog, pg_temp")
         for number, index in enumerate(candidates):
             if not self._may_create(index):
@@ -281,7 +281,7 @@ class TableSample:
 
     async def estimate_bytes(self, index: Index) -> int:
         """Return about how many bytes one would have over the whole table."""
-        table = next(table for table in self.tables if table.shown == index.table)
+        table = next(table for table in self.tables if table.display_name == index.table)
         name = f"pg_temp.{self._names[index]}"
         sample_bytes = await self.session.fetch_value(
             f"SELECT coalesce((SELECT sum(pg_relation_size(relid)) FROM pg_partition_tree('{name}')),"

@@ -261,7 +261,7 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
     description = _hide_masked(session, description)
     keys_near = await fetch_json(session, _FOREIGN_KEYS, identity["oid"])
     keys = [JoinKey(table, tuple(own), other, tuple(to)) for table, own, other, to in keys_near["keys"]]
-    return {**identity, **description, "joins": describe_joins(keys, keys_near["me"], spelled=str)}
+    return {**identity, **description, "joins": describe_joins(keys, keys_near["me"], spell=str)}
 
 
 async def describe_all(session: Session, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -36,13 +36,13 @@ def fold_alike_schemas(schemas: Sequence[Mapping[str, Any]]) -> FoldedSchemas:
         if len(group) >= _MIN_ALIKE:
             representatives[group[0]["name"]] = group
             hidden_names += [schema["name"] for schema in group[1:]]
-    shown: list[dict[str, Any]] = []
+    visible_schemas: list[dict[str, Any]] = []
     for schema in schemas:
         if schema["name"] in representatives:
-            shown.append(_combine(representatives[schema["name"]]))
+            visible_schemas.append(_combine(representatives[schema["name"]]))
         elif schema["name"] not in hidden_names:
-            shown.append({**schema, "alike": None})
-    return FoldedSchemas(shown, hidden_names)
+            visible_schemas.append({**schema, "alike": None})
+    return FoldedSchemas(visible_schemas, hidden_names)
 
 
 def _natural_order(schema: Mapping[str, Any]) -> list[tuple[int, str]]:

@@ -171,12 +171,12 @@ class Effects:
         self.rewritten = self._find_rewritten()
         now = time.monotonic()
         locks = self._find_old_locks()
-        counted = await self._count_rows()
+        counters = await self._count_rows()
         findings = [
             ("Locks, each until the end:", _describe_locks(locks, now)),
             ("Written anew, whole:", await self._describe_rewritten()),
-            (_CHANGED_ROWS_TITLE, self._describe_changed_rows(counted, statement_rows, sql)),
-            ("Read whole:", self._describe_reads(counted)),
+            (_CHANGED_ROWS_TITLE, self._describe_changed_rows(counters, statement_rows, sql)),
+            ("Read whole:", self._describe_reads(counters)),
             ("Moved on, which stays so after a dry run:", _find_moved_sequences(locks)),
         ]
         return objects, [(title, lines) for title, lines in findings if lines]
@@ -243,18 +243,18 @@ class Effects:
         """Return how many rows of each relation were changed and read since `start`."""
         return _subtract(await _read_row_counters(self.session), self.row_counters)
 
-    def _describe_changed_rows(self, counted: Mapping[str, _RowCounters], statement_rows: int, sql: str) -> list[str]:
+    def _describe_changed_rows(self, counters: Mapping[str, _RowCounters], statement_rows: int, sql: str) -> list[str]:
         """Return what came of the rows of each table, unless the statements say so themselves."""
-        self.changes_rows = any(any(rows.changes) and self._is_old(oid) for oid, rows in counted.items())
-        self.has_counted_rows = sum(sum(rows.changes) for rows in counted.values()) >= statement_rows
-        return _describe_rows(counted.values(), statement_rows, sql)
+        self.changes_rows = any(any(rows.changes) and self._is_old(oid) for oid, rows in counters.items())
+        self.has_counted_rows = sum(sum(rows.changes) for rows in counters.values()) >= statement_rows
+        return _describe_rows(counters.values(), statement_rows, sql)
 
-    def _describe_reads(self, counted: Mapping[str, _RowCounters]) -> list[str]:
+    def _describe_reads(self, counters: Mapping[str, _RowCounters]) -> list[str]:
         """Return the tables that were read as a whole.
 
         How many rows that were is not known: what parallel workers read is counted elsewhere, and old versions count.
         """
-        return [relation.name for oid, relation in counted.items() if relation.read > 0 and self._is_old(oid)]
+        return [relation.name for oid, relation in counters.items() if relation.read > 0 and self._is_old(oid)]
 
     def _is_old(self, oid: str) -> bool:
         return oid in self.old_traces.relations or oid not in self.new_traces.relations
@@ -343,20 +343,20 @@ async def _read_row_counters(session: Session, condition: str = "") -> dict[str,
 
 
 def _subtract(
-    counters: Mapping[str, _RowCounters], old_counters: Mapping[str, _RowCounters]
+    new_counters: Mapping[str, _RowCounters], old_counters: Mapping[str, _RowCounters]
 ) -> dict[str, _RowCounters]:
     """Return how many rows of each relation were changed and read since `old_counters`."""
-    counted: dict[str, _RowCounters] = {}
-    for oid, now in counters.items():
+    counters: dict[str, _RowCounters] = {}
+    for oid, now in new_counters.items():
         was = old_counters.get(oid, _UNTOUCHED)
-        counted[oid] = _RowCounters(
+        counters[oid] = _RowCounters(
             now.name,
             now.inserted - was.inserted,
             now.updated - was.updated,
             now.deleted - was.deleted,
             now.read - was.read,
         )
-    return counted
+    return counters
 
 
 def _is_named(table: str, sql: str) -> bool:
@@ -365,12 +365,12 @@ def _is_named(table: str, sql: str) -> bool:
     return re.search(rf"(?<!\w){name}(?!\w)", sql, re.IGNORECASE) is not None
 
 
-def _describe_rows(counted: Iterable[_RowCounters], statement_rows: int, sql: str) -> list[str]:
+def _describe_rows(counters: Iterable[_RowCounters], statement_rows: int, sql: str) -> list[str]:
     """Return what came of the rows of each table, unless the statements say so themselves."""
     lines: list[str] = []
     has_unnamed_table = False
     total_changes = 0
-    for relation in counted:
+    for relation in counters:
         if not any(relation.changes):
             continue
         total_changes += sum(relation.changes)

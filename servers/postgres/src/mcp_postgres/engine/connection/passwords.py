@@ -80,9 +80,9 @@ def _fill_command(command: str, parameters: Mapping[str, Any]) -> list[str] | st
     values = {item.keyword.decode(): (item.val or b"").decode() for item in pq.Conninfo.get_defaults()}
     values |= {name: str(value) for name, value in parameters.items()}
     if sys.platform == "win32":  # where a program gets one text, and the first word may have backslashes
-        return _PLACEHOLDER.sub(lambda found: subprocess.list2cmdline([values.get(found[1], "")]), command)
+        return _PLACEHOLDER.sub(lambda match: subprocess.list2cmdline([values.get(match[1], "")]), command)
     # Put in after the words are told apart: no value becomes two of them.
-    return [_PLACEHOLDER.sub(lambda found: values.get(found[1], ""), word) for word in shlex.split(command)]
+    return [_PLACEHOLDER.sub(lambda match: values.get(match[1], ""), word) for word in shlex.split(command)]
 
 
 def _run_command(arguments: list[str] | str) -> str:

@@ -44,7 +44,7 @@ async def compare_rows(pools: ConnectionPools, pages: ResultPages, one: Table, o
     comparison = await compare_tables(*sides, _DIALECT, run)
 
     async def secured(session: Session) -> list[str]:
-        names = dict.fromkeys(side.spelled for side in sides)
+        names = dict.fromkeys(side.sql_name for side in sides)
         return [name for name in names if await session.fetch_value(_ROW_SECURITY_ACTIVE, name) == "t"]
 
     hidden = await pools.within(one.database, secured)
@@ -62,8 +62,9 @@ async def _read_side(pools: ConnectionPools, table: Table) -> TableRef:
         # Of a view the catalogue does not say it: its columns are masked by what it selects from.
         if not session.audit.visible.schema:
             return []
-        shown = await admit(session, internal_statement(table.database, f"SELECT * FROM {description['spelled']}"))
-        return [column.name for column in shown if column.masked]
+        statement = internal_statement(table.database, f"SELECT * FROM {description['spelled']}")
+        output_columns = await admit(session, statement)
+        return [column.name for column in output_columns if column.masked]
 
     masked = await pools.within(table.database, masked_of)
     return TableRef(description["spelled"], description["spelled"], columns, description["key"] or (), masked)

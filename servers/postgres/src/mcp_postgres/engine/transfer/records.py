@@ -81,7 +81,7 @@ def design_table(
     refuse_unusable_names(names, _MAX_COLUMNS, lambda _, failure, fix: Invalid(failure, fix), ignores_case=False)
     inferred_types = [_choose_type(kinds) for kinds in kinds_by_field]
     known_types = types or [None] * len(inferred_types)
-    kinds = [known or inferred for known, inferred in zip(known_types, inferred_types, strict=True)]
+    kinds = [known_type or inferred_type for known_type, inferred_type in zip(known_types, inferred_types, strict=True)]
     columns = [f"{quote_identifier(name)} {kind}" for name, kind in zip(names, kinds, strict=True)]
     return fields, columns, f"CREATE TABLE {table} (\n    " + ",\n    ".join(columns) + "\n)"
 

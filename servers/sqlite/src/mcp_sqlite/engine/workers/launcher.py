@@ -63,8 +63,8 @@ class WorkerLauncher:
         """Return the variables of a worker; None for those of this process."""
         if sys.platform != "linux":
             return None
-        passed = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
-        return {**child_environment(), **passed, _TEMPORARY_FOLDER: self._temporary_folder()}
+        inherited = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+        return {**child_environment(), **inherited, _TEMPORARY_FOLDER: self._temporary_folder()}
 
     def _writable_folders(self) -> list[str]:
         folders = [*sorted(set(map(_folder_of, self.databases))), self.scratch.path, self._temporary_folder()]

@@ -49,16 +49,17 @@ class BrokenRows:
     """Rows whose key points nowhere.
 
     Attributes:
-        known: each by its rowid, which is None where there is none; not all where they are many.
+        number: how many there are.
+        rowids: how many have each rowid, which is None where there is none; not all where they are many.
     """
 
     number: int = 0
-    known: Counter[int | None] = field(default_factory=Counter[int | None])
+    rowids: Counter[int | None] = field(default_factory=Counter[int | None])
 
     @property
     def are_all_known(self) -> bool:
         """Whether each of the rows is known by its rowid."""
-        return self.known.total() == self.number
+        return self.rowids.total() == self.number
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def find_broken(database: Database) -> BrokenKeys:
                     broken = rows.setdefault(keys[number], BrokenRows())
                     broken.number += 1
                     if known_rows_left > 0:
-                        broken.known[rowid] += 1
+                        broken.rowids[rowid] += 1
                         known_rows_left -= 1
         except sqlite3.OperationalError as error:
             if "foreign key mismatch" not in str(error):
@@ -163,7 +164,7 @@ def find_newly_broken(before: BrokenKeys, now: BrokenKeys) -> dict[ForeignKey, B
 def _subtract(rows: BrokenRows, rows_before: BrokenRows) -> BrokenRows:
     """Return the rows that were not broken before, or how many more there are where not all are known."""
     if rows.are_all_known and rows_before.are_all_known:
-        new_rows = rows.known - rows_before.known
+        new_rows = rows.rowids - rows_before.rowids
         return BrokenRows(new_rows.total(), new_rows)
     return BrokenRows(rows.number - rows_before.number)
 
@@ -176,10 +177,10 @@ def describe_broken_keys(broken: Mapping[ForeignKey, BrokenRows]) -> list[str]:
 def _describe_broken_key(key: ForeignKey, rows: BrokenRows) -> str:
     subject = "1 row refers to a missing row" if rows.number == 1 else f"{rows.number:,} rows refer to missing rows"
     line = f"{key.table}.{key.columns}: {subject} of {key.parent}"
-    examples = [str(rowid) for rowid in islice(rows.known, _MAX_EXAMPLES) if rowid is not None]
+    examples = [str(rowid) for rowid in islice(rows.rowids, _MAX_EXAMPLES) if rowid is not None]
     if not examples:
         return line
-    listed = " and ".join(examples)
+    rowids = " and ".join(examples)
     if len(examples) == rows.number:
-        return f"{line}: rowid {listed}"
-    return f"{line}, such as rowid {listed}"
+        return f"{line}: rowid {rowids}"
+    return f"{line}, such as rowid {rowids}"

@@ -134,10 +134,10 @@ def _read_rows(database: Database, comparison: _Comparison, columns: Sequence[st
     if not columns:
         return
     values = [quote_identifier(name) if name in columns else "NULL" for name in comparison.columns]
-    listed = ", ".join([*values, *comparison.key_columns])
+    expressions = ", ".join([*values, *comparison.key_columns])
     ordered = ", ".join(f"{column} {order}" for column in comparison.key_columns)
     database.run_internal("SELECT 1")  # what follows is this program's own statement
-    sql = f"SELECT {listed} FROM {quote_identifier(comparison.table)} ORDER BY {ordered}"
+    sql = f"SELECT {expressions} FROM {quote_identifier(comparison.table)} ORDER BY {ordered}"
     for row in database.connection.execute(sql):
         yield _Row(row[: len(values)], row[len(values) :])
 

@@ -419,22 +419,22 @@ def _read_returned(database: Database, cursor: sqlite3.Cursor, statement: dict[s
     lines: list[str] = []
     bytes_left = _MAX_RETURNED_BYTES
     columns = [column[0] for column in cursor.description]
-    rest: dict[str, Any] = {}
+    spooled: dict[str, Any] = {}
     rows = iterate_rows(database, cursor)
     for row in rows:
         line = encoder.encode_within(row, _MAX_RETURNED_BYTES)
         bytes_left -= len(line.encode())
         if lines and (bytes_left < 0 or len(lines) == _MAX_RETURNED_ROWS):
             with open(statement["spool"], "xb", buffering=_SPOOL_BUFFER_BYTES) as spool:
-                rest["rest"] = _spool_returned(spool, encoder, f"0 {line}", rows, statement["spool_bytes"])
+                spooled["rest"] = _spool_returned(spool, encoder, f"0 {line}", rows, statement["spool_bytes"])
             break
         lines.append(line)
     return {
         "columns": columns,
-        **rest,
+        **spooled,
         "lines": "".join(lines),
         "shown": len(lines),
-        "more": "rest" in rest,
+        "more": "rest" in spooled,
         "cut": encoder.cut_cells,
     }
 

@@ -414,7 +414,7 @@ def _list_foreign_keys(database: Database, sql: str) -> str:
             keys.append(f"`{table}.{column}` to `{parent}.{parent_column}`")
     if not keys:
         return "`get_table` shows the keys of a table."
-    listed = keys[:_MAX_LISTED_KEYS]
+    named_keys = keys[:_MAX_LISTED_KEYS]
     if len(keys) > _MAX_LISTED_KEYS:
-        listed.append("...")
-    return f"A row that is pointed to has to be there: {', '.join(listed)}."
+        named_keys.append("...")
+    return f"A row that is pointed to has to be there: {', '.join(named_keys)}."

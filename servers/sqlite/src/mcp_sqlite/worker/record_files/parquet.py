@@ -57,7 +57,7 @@ def write_parquet(
     database.run_internal("BEGIN")
     try:
         for row in read_rows():
-            kinds = [known | value_kind(value) for known, value in zip(kinds, row, strict=True)]
+            kinds = [kind | value_kind(value) for kind, value in zip(kinds, row, strict=True)]
         return write_rows(file, columns, kinds, read_rows(), max_bytes)
     except UnreadableParquet as error:
         raise Failure("invalid", str(error)) from None

@@ -278,11 +278,12 @@ def _read_ranges(
     if not columns:
         return _Ranges({}, is_complete=True)
     names = [quote_identifier(str(column.name)) for column in columns]
-    listed = ", ".join(f"count({name}), min({name}), max({name})" for name in names)
+    aggregates = ", ".join(f"count({name}), min({name}), max({name})" for name in names)
     try:
         with database.interrupt.shorten(max(0.001, deadline - time.monotonic())):
             # Counted again: somebody may have committed since the list counted them.
-            ((row_count, *row),) = database.run_internal(f"SELECT count(*), {listed} FROM {quote_identifier(table)}")
+            sql = f"SELECT count(*), {aggregates} FROM {quote_identifier(table)}"
+            ((row_count, *row),) = database.run_internal(sql)
             ranges: dict[str, str] = {}
             for number, column in enumerate(columns):
                 count, *bounds = row[3 * number : 3 * number + 3]

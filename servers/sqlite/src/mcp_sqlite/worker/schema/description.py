@@ -190,8 +190,8 @@ def _read_sample(database: Database, table: str, columns: Sequence[Column], limi
     source = f"FROM {quote_identifier(table)} LIMIT ?"
     encoder = RowEncoder(max_cell)
 
-    def read(shown: str) -> str:
-        rows = database.run_internal(f"SELECT {shown} {source}", [limit])
+    def read(expressions: str) -> str:
+        rows = database.run_internal(f"SELECT {expressions} {source}", [limit])
         return "".join(encoder.encode_within(row, _MAX_SAMPLE_BYTES // limit) for row in rows)
 
     try:

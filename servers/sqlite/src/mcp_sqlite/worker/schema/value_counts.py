@@ -86,10 +86,10 @@ def count_values(
     counts = _count_in(database, source, columns, deadline, limits)
     if not counts.sample or not rows.is_at_most(limits.counted_rows):
         return counts
-    listed = [column for column in columns if str(column.name) in counts.by_column]
+    listed_columns = [column for column in columns if str(column.name) in counts.by_column]
     # Half of the time stays for the tables behind this one.
     half_time = (time.monotonic() + deadline) / 2
-    exact_counts = _count_in(database, _Source(quote_identifier(table), [], ""), listed, half_time, limits)
+    exact_counts = _count_in(database, _Source(quote_identifier(table), [], ""), listed_columns, half_time, limits)
     if not exact_counts.is_complete:
         return counts
     exact_counts.is_complete = counts.is_complete
@@ -110,14 +110,14 @@ def _count_in(
             break
         try:
             with database.interrupt.shorten(seconds_left):
-                found = _query_values(database, source, column, limits)
+                frequencies = _query_values(database, source, column, limits)
         except sqlite3.Error as error:
             database.interrupt.check()
             if primary_code(error) == sqlite3.SQLITE_ERROR:
                 continue
             counts.is_complete = False
             break
-        values = [ValueCount(encode_value(value), frequency) for value, frequency in found]
+        values = [ValueCount(encode_value(value), frequency) for value, frequency in frequencies]
         if _are_worth_listing(values, limits):
             counts.by_column[str(column.name)] = values
             counts.sample = source.words
@@ -141,13 +141,13 @@ def _choose_rows(database: Database, table: str, rows: RowCount, limits: ValueLi
     # At equal distances rows would be alike where values come round by turns.
     offsets = random.Random(0)
     starts = [first + int((last - first) * (place + offsets.random())) // limits.rows for place in range(limits.rows)]
-    found = database.run_internal(
+    rows_nearby = database.run_internal(
         f"SELECT DISTINCT (SELECT {rowid} FROM {source} WHERE {rowid} >= e.value ORDER BY {rowid} LIMIT 1)"
         " FROM json_each(?) e",
         [json.dumps(starts)],
     )
     # Rowids with gaps lead from several places to one row.
-    chosen = [row[0] for row in found if row[0] is not None]
+    chosen = [row[0] for row in rows_nearby if row[0] is not None]
     sql = f"(SELECT * FROM {source} WHERE {rowid} IN (SELECT value FROM json_each(?)))"
     return _Source(sql, [json.dumps(chosen)], f"{len(chosen):,} rows from all over the table")
 

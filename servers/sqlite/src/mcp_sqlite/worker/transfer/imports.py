@@ -181,10 +181,10 @@ class _Import:
         spellings = {str(column.name).lower(): str(column.name) for column in columns}
         name = spellings.get(str(field_name).lower()) or spellings.get(str(field_name).strip().lower())
         if name is None:
-            listed = _list_names(list(spellings.values()))
+            names = _list_names(list(spellings.values()))
             message = f"`{self.table}` has no column `{str(field_name)[:_MAX_QUOTED_NAME]}`."
             insert = f'INSERT INTO {spell_identifier(self.table)} (…) SELECT … FROM "{self.source.name}"'
-            fix = f"It has: {listed}; the file: {_list_names(self.fields)}. `write_rows` takes `{insert}`."
+            fix = f"It has: {names}; the file: {_list_names(self.fields)}. `write_rows` takes `{insert}`."
             raise Failure("invalid", message, fix + self._describe_file())
         return name
 
