@@ -288,7 +288,7 @@ async def test_the_first_line_of_what_a_change_answers_stays_in_its_text(tmp_pat
     async with Client(build(load(Settings, [str(tmp_path), "--tools=default,call_tools"]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
-    _, *lines = answer.content[0].text.splitlines()
+    _, _, *lines = answer.content[0].text.splitlines()
     assert lines == [
         "[replaced 0 places in 0 files] []",
         "true [converted 2 of 2 files to cp1252",

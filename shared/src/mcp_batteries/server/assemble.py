@@ -28,7 +28,7 @@ from mcp_batteries.server.calling.call_params import CALL_TOOLS, rename_tools
 from mcp_batteries.server.calling.call_tools import CallReadingTools, CallTools
 from mcp_batteries.server.calling.inner_calls import let_calls_pass
 from mcp_batteries.server.calling.read_history import ReadHistory
-from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool
+from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, without_names
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
 from mcp_batteries.server.declaration.decorators import (
     Completes,

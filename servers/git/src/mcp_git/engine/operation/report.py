@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
-from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
 from mcp_git.engine.operation.later_state import LaterState, Trees, name_position
@@ -97,11 +96,7 @@ def report_operation(
     picked_after = find_picked_commits(git, repository, layout, cancel)
     report = _Report(git, repository, layout, operation, before, picked_commits, after, picked_after, warnings, cancel)
     report.write()
-    lines = report.lines
-    if lines and is_answering_script():
-        # It gets the first line apart from the text that it prints, and this one says how things are now.
-        lines = [f"[{'; '.join(report.facts)}]", *lines]
-    return Answer(report.facts, lines)
+    return Answer(report.facts, report.lines)
 
 
 class _ListedCommit(NamedTuple):
