@@ -471,6 +471,17 @@ async def test_nobody_leaves_what_is_under_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_no_call_is_named_that_would_end_a_bisect(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for number in range(3):
+        made.commit(f"commit {number}", {"notes.txt": f"{number}\n"})
+    made.git("bisect", "start", "HEAD", "HEAD~3")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_switch", rev="main")
+        assert "bisect under way" in answer and "continue_operation" not in answer, answer
+
+
+@pytest.mark.anyio
 async def test_a_reftable_is_read_and_changed_where_git_knows_it(tmp_path: Path) -> None:
     said = subprocess.run([GIT, "version"], capture_output=True, text=True, check=True).stdout
     if tuple(map(int, re.findall(r"\d+", said)[:2])) < (2, 45):

@@ -372,6 +372,9 @@ class _Report:
             self.lines.append(f"the undo brings back these files, which were staged and then deleted: {names}")
 
     def _add_next_step(self) -> None:
+        if self.after.in_progress[0].startswith("bisect"):
+            # Only the user ends that one.
+            return
         action = "continue"
         if is_empty_pick(self.picked_after, self.after):
             self.facts.append("nothing of the commit at hand is left")
