@@ -134,8 +134,8 @@ class ThreadWire(StdioWire):
                     break
                 *lines, buffer = (buffer + chunk).split(b"\n")
                 for line in lines:
-                    self._take(line)
+                    self._receive_line(line)
         finally:
             if buffer:
-                self._take(buffer)
+                self._receive_line(buffer)
             self._end()

@@ -25,8 +25,8 @@ KEY = "0123456789abcdef" * 4
 
 
 class Table(ConfigFile[str]):
-    def entries(self, given: dict[str, Any]) -> dict[str, str]:
-        return given
+    def entries(self, content: dict[str, Any]) -> dict[str, str]:
+        return content
 
 
 def by_variable(path: Path) -> object:

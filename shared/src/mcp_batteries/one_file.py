@@ -43,6 +43,9 @@ class Server:
     Args:
         name: the command is `mcp-<name>`, and a live resource's URI begins with `<name>://`.
         about: what it is for, a sentence; by default the first line of the file's docstring.
+
+    Attributes:
+        program: how it is started; what a `Case` of the contract takes.
     """
 
     def __init__(self, name: str, about: str = "") -> None:
@@ -61,7 +64,6 @@ class Server:
         Own.__doc__ = about or (caller.get("__doc__") or "").strip().partition("\n")[0] or self._name
         self._settings = Own
         self.program = Program((sys.executable, file), lambda: Own, self._build, self._demonstration)
-        """What a `Case` of the contract takes."""
 
     def run(self) -> NoReturn:
         """Serve according to the command line; see `mcp_batteries.run`."""

@@ -41,26 +41,26 @@ class Program:
 
 
 def program_of(package: str) -> Program:
-    """The server in `package`: `<package>.settings.Settings`, `<package>.server.build(settings)`,
+    """Return the server in `package`: `<package>.settings.Settings`, `<package>.server.build(settings)`,
     `<package>.changes.demonstration(settings)`, and where there are some `<package>.changes.probe(settings)` and
     `<package>.server.confinement(settings)`."""
 
-    def found(module: str) -> Any:
+    def load(module: str) -> Any:
         return importlib.import_module(f"{package}.{module}")
 
     def probe(settings: Any) -> Probe | None:
-        call = getattr(found("changes"), "probe", None)
+        call = getattr(load("changes"), "probe", None)
         return None if call is None else call(settings)
 
     def confinement(settings: Any) -> str | None:
-        says = getattr(found("server"), "confinement", None)
-        return None if says is None else says(settings)
+        describe = getattr(load("server"), "confinement", None)
+        return None if describe is None else describe(settings)
 
     return Program(
         words=(sys.executable, "-m", package),
-        settings=lambda: found("settings").Settings,
-        build=lambda settings: found("server").build(settings),
-        demonstration=lambda settings: found("changes").demonstration(settings),
+        settings=lambda: load("settings").Settings,
+        build=lambda settings: load("server").build(settings),
+        demonstration=lambda settings: load("changes").demonstration(settings),
         probe=probe,
         confinement=confinement,
     )

@@ -132,17 +132,17 @@ class ProgressReporter:
 
 async def _relay(call: _Call, report: SendProgress, name: str, began: float) -> None:
     """Send the progress of `call`, and that it still runs when it is silent."""
-    sent: _Progress | None = None
+    reported: _Progress | None = None
     done = 0.0
     sent_at = began
     while True:
         await anyio.sleep(_LOOK_SECONDS)
         now = asyncio.get_running_loop().time()
-        if call.latest is not None and call.latest != sent:
-            sent = call.latest
+        if call.latest is not None and call.latest != reported:
+            reported = call.latest
         elif now - sent_at < _SILENT_SECONDS:
             continue
-        progress = sent or _Progress(0.0, None, f"{name} has run for {now - began:.0f} s")
+        progress = reported or _Progress(0.0, None, f"{name} has run for {now - began:.0f} s")
         done = max(done + _STEP, progress.done)
         message = progress.message
         if message:

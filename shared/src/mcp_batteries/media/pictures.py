@@ -155,13 +155,13 @@ class PhotoFacts:
 
     Attributes:
         width: of the picture as it stands upright.
-        taken: when, by the clock of the camera, in ISO 8601 without a time zone; empty if it does not say.
+        taken_at: when, by the clock of the camera, in ISO 8601 without a time zone; empty if it does not say.
         camera: maker and model; empty if it does not say.
     """
 
     width: int
     height: int
-    taken: str = ""
+    taken_at: str = ""
     camera: str = ""
 
 
@@ -187,14 +187,14 @@ def _read_exif(image: Any) -> PhotoFacts:
     photo_tags = tags.get_ifd(_PHOTO_TAGS)
     if tags.get(_ORIENTATION, _UPRIGHT) in _ON_ITS_SIDE:
         width, height = height, width
-    taken = ""
+    taken_at = ""
     for written in (photo_tags.get(_TAKEN), photo_tags.get(_SCANNED), tags.get(_CHANGED)):
-        taken = taken or _parse_exif_time(written)
+        taken_at = taken_at or _parse_exif_time(written)
     maker = _clean_exif_text(tags.get(_MAKE))
     model = _clean_exif_text(tags.get(_MODEL))
     if not model.lower().startswith(maker.lower()):
         model = f"{maker} {model}".strip()
-    return PhotoFacts(width, height, taken, model)
+    return PhotoFacts(width, height, taken_at, model)
 
 
 def _parse_exif_time(written: object) -> str:

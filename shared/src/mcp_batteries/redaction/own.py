@@ -22,17 +22,17 @@ _PLAIN_RUN = re.compile(r"[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9]+|[\W_]+|.*\s.*", re.DO
 
 
 class _Secrets:
-    """All secrets that were told.
+    """All secrets that this process has been told to hide.
 
     Attributes:
-        whole: the pattern of every secret in every spelling.
+        pattern: matches every secret in every spelling.
         runs: every run of four characters that is no plain word.
     """
 
     def __init__(self) -> None:
         self.spellings: set[str] = set()
         self.runs: set[str] = set()
-        self.whole: re.Pattern[str] | None = None
+        self.pattern: re.Pattern[str] | None = None
 
     def add(self, secret: str) -> None:
         for spelling in _spellings(secret):
@@ -46,7 +46,7 @@ class _Secrets:
     def compile(self) -> None:
         longest_first = sorted(self.spellings, key=len, reverse=True)
         if longest_first:
-            self.whole = re.compile("|".join(map(_pattern_of, longest_first)))
+            self.pattern = re.compile("|".join(map(_pattern_of, longest_first)))
 
 
 _secrets = _Secrets()
@@ -82,13 +82,13 @@ def forget_secrets() -> None:
     """Forget all secrets, as a new process does."""
     _secrets.spellings.clear()
     _secrets.runs.clear()
-    _secrets.whole = None
+    _secrets.pattern = None
 
 
 def mask_own(text: str) -> str:
     """Return `text` with `***` for every secret of this process and every piece of one."""
-    if _secrets.whole is not None:
-        text = _secrets.whole.sub(MASK, text)
+    if _secrets.pattern is not None:
+        text = _secrets.pattern.sub(MASK, text)
     if not _secrets.runs or len(text) > _MAX_SCANNED_CHARACTERS:
         return text
     return _without_runs(text)

@@ -36,9 +36,9 @@ def unencoded_signs(url: str) -> str:
     return " and ".join(f"{_NAMES.get(sign, sign)} as {_ESCAPES[sign]}" for sign in signs)
 
 
-def _is_only_in_options(rest: str) -> bool:
-    """Return whether each @ in `rest`, which follows the host, is in the value of an option."""
-    path, _, query = rest.partition("?")
+def _is_only_in_options(location: str) -> bool:
+    """Return whether each @ in `location`, which follows the host, is in the value of an option."""
+    path, _, query = location.partition("?")
     if "@" in path or "#" in query:
         return False
     return all("=" in option.partition("@")[0] for option in query.split("&") if "@" in option)

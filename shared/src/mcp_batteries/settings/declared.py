@@ -518,18 +518,18 @@ _PASSWORDS = (
 
 
 def masked(text: str) -> str:
-    """`text`, a URL or `key=value` text, without its password."""
-    for password in _PASSWORDS:
-        text = password.sub(r"\1***", text)
+    """Return `text`, a URL or `key=value` text, without its password."""
+    for pattern in _PASSWORDS:
+        text = pattern.sub(r"\1***", text)
     return text
 
 
 def passwords(text: str) -> list[str]:
     """Return what `masked` leaves out of `text`."""
-    found: list[str] = []
-    for password in _PASSWORDS:
-        found += [match[2].strip("'") for match in password.finditer(text)]
-    return found
+    values: list[str] = []
+    for pattern in _PASSWORDS:
+        values += [match[2].strip("'") for match in pattern.finditer(text)]
+    return values
 
 
 def remember_secrets(settings: Settings) -> None:

@@ -62,7 +62,7 @@ class ConfigFile(ABC, Generic[T]):
         return has_changed
 
     @abstractmethod
-    def entries(self, given: dict[str, Any]) -> dict[str, T]:
+    def entries(self, content: dict[str, Any]) -> dict[str, T]:
         """Return the entries of the file, from its tables and values.
 
         Raises:

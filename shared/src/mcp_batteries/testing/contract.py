@@ -39,8 +39,8 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def beside(tools: Sequence[Tool], offered: Callable[[Tool], bool]) -> list[Tool]:
-    """Those of `tools` that are `offered`, without mentions of the others."""
+def keep_offered(tools: Sequence[Tool], offered: Callable[[Tool], bool]) -> list[Tool]:
+    """Return those of `tools` that are `offered`, without mentions of the others."""
     missing = [tool.name for tool in tools if not offered(tool)]
     return [
         tool.model_copy(update={"description": without_names(tool.description or "", missing)})
@@ -243,7 +243,7 @@ async def test_the_operator_chooses_among_the_tools(case: Case) -> None:
     everything = await offered("all")
     (name, _) = case.read
     assert [tool.name for tool in await offered(name)] == [name]
-    assert await offered("all", excluded=[name]) == beside(everything, lambda tool: tool.name != name)
+    assert await offered("all", excluded=[name]) == keep_offered(everything, lambda tool: tool.name != name)
     assert await offered("default", name) == await offered()
     with pytest.raises(Problem, match=f"`--tools` names `no_such_tool`.* tools .*{name}"):
         await offered("no_such_tool")
@@ -262,7 +262,7 @@ async def test_the_operator_chooses_among_the_tools(case: Case) -> None:
 async def test_read_only_offers_readers_only(case: Case) -> None:
     everything = await tools_of(case)
     readers = await tools_of(case, "--read-only")
-    assert readers == beside(everything, lambda tool: bool(tool.annotations and tool.annotations.read_only_hint))
+    assert readers == keep_offered(everything, lambda tool: bool(tool.annotations and tool.annotations.read_only_hint))
     async with Client(case.build("--read-only")) as client:
         for tool in everything:
             if tool.name not in {reader.name for reader in readers}:

@@ -25,14 +25,14 @@ class WatchList(ConfigFile[str]):
         self._policy = policy
         super().__init__(path, "The watch list")
 
-    def entries(self, given: dict[str, Any]) -> dict[str, str]:
+    def entries(self, content: dict[str, Any]) -> dict[str, str]:
         """Return the entries of the parsed file: names by URI."""
-        unknown_kinds = sorted(given.keys() - _URI_PARTS.keys())
+        unknown_kinds = sorted(content.keys() - _URI_PARTS.keys())
         if unknown_kinds:
             choices = ", ".join(f"`{kind}`" for kind in _URI_PARTS)
             raise ValueError(f"`{unknown_kinds[0]}` is none of {choices}.")
         names_by_uri: dict[str, str] = {}
-        for kind, names in given.items():
+        for kind, names in content.items():
             if not isinstance(names, list):
                 raise ValueError(f"`{kind}` is not a list.")
             for name in cast("list[Any]", names):

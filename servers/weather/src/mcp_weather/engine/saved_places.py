@@ -22,13 +22,13 @@ class SavedPlaces(ConfigFile[Place]):
     def __init__(self, path: str | None) -> None:
         super().__init__(path, "The places file")
 
-    def entries(self, given: dict[str, Any]) -> dict[str, Place]:
+    def entries(self, content: dict[str, Any]) -> dict[str, Place]:
         """Return the places of the file's tables by their aliases in lower case.
 
         Raises:
             ValueError: a table is not a place.
         """
-        return {alias.casefold(): _read_place(alias, table) for alias, table in given.items()}
+        return {alias.casefold(): _read_place(alias, table) for alias, table in content.items()}
 
 
 def list_saved_places(saved_places: SavedPlaces, *, source: str) -> Places:

@@ -59,7 +59,7 @@ class Wire(ABC):
         self.closed = False
         self._last_id = 0
         self._answers: dict[int | str, Message | None] = {}
-        self._held: dict[str, int] = {}
+        self._listen_ids: dict[str, int] = {}
         self._arrival = anyio.Event()
         self._tasks: anyio.abc.TaskGroup
 
@@ -97,7 +97,7 @@ class Wire(ABC):
             with anyio.fail_after(seconds):
                 await self._send(message)
                 while (answer := self._answers[key]) is None:
-                    await self._arrived(method)
+                    await self._wait_for(method)
         finally:
             del self._answers[key]
         return _result(answer)
@@ -151,16 +151,16 @@ class Wire(ABC):
                 for position, message in enumerate(self.messages):
                     if match(message):
                         return self.messages.pop(position)
-                await self._arrived("a message")
+                await self._wait_for("a message")
 
     async def notification(
-        self, method: str, where: Callable[[Message], bool] = lambda _: True, *, seconds: float = SECONDS
+        self, method: str, matches: Callable[[Message], bool] = lambda _: True, *, seconds: float = SECONDS
     ) -> Message:
-        """Take the params of the oldest notification `method` whose params satisfy `where`, waiting for it."""
-        message = await self.next_message(_notifies(method, where), seconds=seconds)
+        """Take the params of the oldest notification `method` whose params satisfy `matches`, waiting for it."""
+        message = await self.next_message(_notifies(method, matches), seconds=seconds)
         return message.get("params", {})
 
-    async def silent(self, method: str, where: Callable[[Message], bool] = lambda _: True) -> bool:
+    async def silent(self, method: str, matches: Callable[[Message], bool] = lambda _: True) -> bool:
         """True if a sentinel round trip came back and no such notification was seen before it.
 
         This only covers what the server had already decided to send on this pipe. If the cause is outside (a file
@@ -168,12 +168,12 @@ class Wire(ABC):
         still subscribed that changes after the thing that must be silent.
         """
         await self.request("tools/list")
-        return not any(_notifies(method, where)(message) for message in self.messages)
+        return not any(_notifies(method, matches)(message) for message in self.messages)
 
     async def subscribe(self, uri: str) -> None:
         """Subscribe to `notifications/resources/updated` about `uri`; return once the server agreed."""
         if self.modern:
-            self._held[uri] = await self.listen({"resourceSubscriptions": [uri]})
+            self._listen_ids[uri] = await self.listen({"resourceSubscriptions": [uri]})
         else:
             await self.request("resources/subscribe", {"uri": uri})
 
@@ -188,17 +188,17 @@ class Wire(ABC):
     async def unsubscribe(self, uri: str) -> None:
         """Undo `subscribe`."""
         if self.modern:
-            await self.unlisten(self._held.pop(uri))
+            await self.unlisten(self._listen_ids.pop(uri))
         else:
             await self.request("resources/unsubscribe", {"uri": uri})
 
-    async def listen(self, wanted: Message) -> int:
+    async def listen(self, requested: Message) -> int:
         """Hold a `subscriptions/listen` request (modern); returns its id once the server acknowledged it.
 
         Args:
-            wanted: the filter: `resourceSubscriptions`, `toolsListChanged`, ...
+            requested: the filter: `resourceSubscriptions`, `toolsListChanged`, ...
         """
-        number = await self.begin("subscriptions/listen", {"notifications": wanted})
+        number = await self.begin("subscriptions/listen", {"notifications": requested})
 
         def concerns(received: Message) -> bool:
             acknowledged = received.get("method") == "notifications/subscriptions/acknowledged"
@@ -223,9 +223,9 @@ class Wire(ABC):
     async def _hold(self, message: Message) -> None:
         """Send a request whose answer may never come."""
 
-    async def _arrived(self, what: str) -> None:
+    async def _wait_for(self, description: str) -> None:
         if self.closed:
-            raise WireClosed(f"the connection ended while waiting for {what}")
+            raise WireClosed(f"the connection ended while waiting for {description}")
         await self._arrival.wait()
 
     def _wake(self) -> None:
@@ -266,8 +266,10 @@ def _result(answer: Message) -> Message:
     return answer["result"]
 
 
-def _notifies(method: str, where: Callable[[Message], bool]) -> Callable[[Message], bool]:
-    def matches(message: Message) -> bool:
-        return message.get("method") == method and "id" not in message and where(message.get("params", {}))
+def _notifies(method: str, matches: Callable[[Message], bool]) -> Callable[[Message], bool]:
+    """Return whether a message is a notification `method` whose params satisfy `matches`, as a function."""
 
-    return matches
+    def is_notification(message: Message) -> bool:
+        return message.get("method") == method and "id" not in message and matches(message.get("params", {}))
+
+    return is_notification

@@ -23,6 +23,9 @@ class StdioWire(Wire):
         env: the whole environment; None for ours.
         cwd: the working folder.
         read_stderr: False leaves standard error unread, as careless hosts do.
+
+    Attributes:
+        garbage: lines on stdout that are not JSON objects; leaving the block fails if there are any.
     """
 
     def __init__(
@@ -42,7 +45,6 @@ class StdioWire(Wire):
         self._read_stderr = read_stderr
         self._stderr = bytearray()
         self.garbage: list[bytes] = []
-        """Lines on stdout that are not JSON objects; leaving the block fails if there are any."""
 
     async def __aenter__(self) -> Self:
         self._block = self._run()
@@ -61,7 +63,7 @@ class StdioWire(Wire):
             async with background() as self._tasks:
                 self._tasks.start_soon(self._read)
                 if self._read_stderr:
-                    self._tasks.start_soon(self._collect)
+                    self._tasks.start_soon(self._collect_stderr)
                 yield self
                 await self.close_stdin()
                 await self.wait()
@@ -123,14 +125,14 @@ class StdioWire(Wire):
                     buffer += chunk
                     continue
                 for line in (buffer + head).split(b"\n"):
-                    self._take(line)
+                    self._receive_line(line)
                 buffer = tail
         finally:
             if buffer:
-                self._take(buffer)
+                self._receive_line(buffer)
             self._end()
 
-    def _take(self, line: bytes) -> None:
+    def _receive_line(self, line: bytes) -> None:
         try:
             message: Any = json.loads(line)
         except ValueError:
@@ -140,7 +142,7 @@ class StdioWire(Wire):
         else:
             self.garbage.append(line)
 
-    async def _collect(self) -> None:
+    async def _collect_stderr(self) -> None:
         assert self.process.stderr is not None
         async for chunk in self.process.stderr:
             self._stderr += chunk

@@ -67,7 +67,7 @@ def _describe_file(path: ReadablePath, size: int, cancel: CancelToken) -> dict[s
     if photo is not None:
         facts["width"] = photo.width
         facts["height"] = photo.height
-        facts["taken"] = photo.taken or None
+        facts["taken"] = photo.taken_at or None
         facts["camera"] = photo.camera or None
     return facts
 

@@ -38,9 +38,9 @@ def read_photo_date(entries: FolderEntries, name: str, skipped: Skipped, cancel:
     except (OSError, Problem):
         skipped.add("could not be read", entry_display_path(folder.path, name))
         return 0
-    if photo is None or not photo.taken:
+    if photo is None or not photo.taken_at:
         return 0
-    return (datetime.fromisoformat(photo.taken) - _EPOCH) // _MICROSECOND
+    return (datetime.fromisoformat(photo.taken_at) - _EPOCH) // _MICROSECOND
 
 
 def clock_seconds(date: int) -> float:
