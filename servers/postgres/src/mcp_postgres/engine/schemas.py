@@ -160,10 +160,7 @@ def _decode_position(cursor: str | None, request: Any, names: Sequence[str]) -> 
 
 async def _list_page(session: Session, *, query: ObjectQuery, limit: int, offset: int) -> _Page:
     """Return one object more than `limit` if there is; with the first tables schemas and functions too."""
-    is_first = query.kind == "tables" and not (query.name or offset)
-    folded = FoldedSchemas([], [])
-    if query.kind in _FOLDED_KINDS and not (query.schema or query.name):
-        folded = fold_alike_schemas(await listing.list_schemas(session))
+    folded = await _fold_schemas(session, query)
     objects = await listing.list_objects(
         session, query.kind, query.schema, limit + 1, offset, query.name, folded.hidden_names
     )
@@ -172,16 +169,21 @@ async def _list_page(session: Session, *, query: ObjectQuery, limit: int, offset
     if query.kind == "tables" and 0 < len(objects) <= FEW_TABLES:
         details = await descriptions.read_details(session, objects)
         objects = [{**item, "details": details.get(item["oid"])} for item in objects]
-    functions: list[dict[str, Any]] = []
-    if is_first:
-        functions = await listing.list_objects(
-            session, "functions", query.schema, MAX_LISTED_FUNCTIONS + 1, 0, hidden_schemas=folded.hidden_names
-        )
-    schemas = folded.schemas
+    is_first = query.kind == "tables" and not query.name and not offset
     if not is_first:
         # A list that leaves something out says so, whatever part of it this is.
-        schemas = [schema for schema in schemas if schema["alike"]]
-    return _Page(schemas, objects, functions)
+        return _Page([schema for schema in folded.schemas if schema["alike"]], objects, [])
+    functions = await listing.list_objects(
+        session, "functions", query.schema, MAX_LISTED_FUNCTIONS + 1, 0, hidden_schemas=folded.hidden_names
+    )
+    return _Page(folded.schemas, objects, functions)
+
+
+async def _fold_schemas(session: Session, query: ObjectQuery) -> FoldedSchemas:
+    """Return the schemas of a list, with one for all that are alike; none where the list is of some only."""
+    if query.kind not in _FOLDED_KINDS or query.schema or query.name:
+        return FoldedSchemas([], [])
+    return fold_alike_schemas(await listing.list_schemas(session))
 
 
 async def _check_schema(session: Session, schema: str) -> None:

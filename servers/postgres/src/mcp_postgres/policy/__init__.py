@@ -158,12 +158,7 @@ class Policy(sql.Policy[Table, Request]):
         self.can_reshape = self.can_reshape or self.can_administer
         if settings.demo:
             self.serve("demo", "")
-        addresses = list(settings.databases)
-        if not addresses and any(environment.get(name) for name in ("PGHOST", "PGSERVICE", "PGDATABASE")):
-            addresses = [""]
-        elif not addresses and not settings.demo and environment.get("DATABASE_URL"):
-            # As frameworks and platforms hand it out.
-            addresses = [environment["DATABASE_URL"]]
+        addresses = _find_addresses(settings, environment)
         refuse_divided_address(addresses)
         for address in addresses:
             self.serve(*parse_named_address(address, environment))
@@ -189,9 +184,10 @@ class Policy(sql.Policy[Table, Request]):
                     f"{quote('.'.join(name))} can't be the value of `--trust-functions`.",
                     "Name a function as `schema.function`, or an extension.",
                 )
-            for each in trusted if database is None else (database,):
+            databases = trusted if database is None else (database,)
+            for each in databases:
                 trusted[each].add(name)
-        return {name: frozenset(found) for name, found in trusted.items()}
+        return {database: frozenset(names) for database, names in trusted.items()}
 
     def for_caller(self, database: Database) -> Database:
         if self._claim is None:
@@ -205,8 +201,12 @@ class Policy(sql.Policy[Table, Request]):
 
     def _caller_role(self) -> str | None:
         """Return the role of the current call; None if its token names none, and then no database is opened for it."""
-        found = token_claim(self._claim) if self._claim is not None else None
-        return found if found is not None and is_complete_text(found) and len(found.encode()) < _NAME_BYTES else None
+        if self._claim is None:
+            return None
+        role = token_claim(self._claim)
+        if role is None or not is_complete_text(role) or len(role.encode()) >= _NAME_BYTES:
+            return None
+        return role
 
     def query_target(self, name: str | None) -> QueryTarget:
         return QueryTarget(self.served_databases(name), bool(name))
@@ -234,8 +234,8 @@ class Policy(sql.Policy[Table, Request]):
             return Table(database, check_database_name(unquote(name)), check_database_name(unquote(schema)))
 
         match path:
-            case [what] if what in _DATABASE_RESOURCES and not options:
-                return _DATABASE_RESOURCES[what](database)
+            case [word] if word in _DATABASE_RESOURCES and not options:
+                return _DATABASE_RESOURCES[word](database)
             case [schema, ".schema"] if schema:
                 if options:
                     return None
@@ -263,6 +263,18 @@ class Policy(sql.Policy[Table, Request]):
                 raise AssertionError("a saved query is not below a database")
             case _:
                 return next(word for word, kind in _DATABASE_RESOURCES.items() if kind is type(request))
+
+
+def _find_addresses(settings: PolicySettings, environment: Mapping[str, str]) -> Sequence[str]:
+    """Return the addresses that the operator named, else the one of libpq's or of a platform's variables."""
+    if settings.databases:
+        return settings.databases
+    if any(environment.get(name) for name in ("PGHOST", "PGSERVICE", "PGDATABASE")):
+        return [""]
+    address = environment.get("DATABASE_URL")
+    if address and not settings.demo:
+        return [address]
+    return []
 
 
 def table_uri(database: Database, schema: str, name: str) -> str:

@@ -91,15 +91,22 @@ async def sample_changed_rows(
         await sampler.read_deleted_rows(table.was, excluded_rows)
         for table, excluded_rows in zip(changed, locked, strict=True)
     ]
+    return _compare_rows(changed, before, after) + _sample_rewritten(anew, first_before, first_after)
+
+
+def _compare_rows(
+    tables: Iterable[TableNames], before: Iterable[_Rows | None], after: Iterable[_Rows | None]
+) -> list[Sample]:
+    """Return the rows of tables that are only there before, or only after."""
     samples: list[Sample] = []
-    for table, was, now in zip(changed, before, after, strict=True):
+    for table, was, now in zip(tables, before, after, strict=True):
         if was is None or now is None:
             continue
         lines_before = _lines_missing_in(was.lines, now.lines)
         lines_after = _lines_missing_in(now.lines, was.lines)
         if lines_before or lines_after:
             samples.append(Sample(table.now, now.columns, lines_before, lines_after, was.columns, now.key_columns))
-    return samples + _sample_rewritten(anew, first_before, first_after)
+    return samples
 
 
 def _sample_rewritten(

@@ -16,6 +16,7 @@ from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_batteries.sql.results.changes import Step
 from mcp_postgres.engine.admission.statements import result_columns
 from mcp_postgres.engine.connection.errors import to_problem
+from mcp_postgres.engine.connection.pipeline import Answer
 from mcp_postgres.engine.connection.result_values import RowWriter
 from mcp_postgres.engine.connection.session import Session, use_role_path
 from mcp_postgres.policy import ReadStatement
@@ -73,20 +74,39 @@ async def run_schema_statement(
         trial_role = _PLAIN_ROLE.fullmatch(head.strip())
     if trial_role is None:
         _check_tag(tag, is_admin=is_admin)
-    elif session.role.major >= 16:
+        answer = await _run_tagged(session, part, tag)
+    else:
+        answer = await _make_trial_role(session, part, tag, trial_role["name"])
+    reported_tag = answer.tag or tag
+    if tag in MAINTENANCE_TAGS | _CODE_TAGS and reported_tag != tag:
+        raise Refused(f"It would do another thing than {tag}: {quote(reported_tag)}.")
+    return _describe_step(answer, tag, reported_tag)
+
+
+async def _make_trial_role(session: Session, part: ReadStatement, tag: str, name: str) -> Answer:
+    """Make a role as which other statements of a dry run look; its maker may become it."""
+    grants_itself = session.role.major >= 16
+    if grants_itself:
         # Who makes a role may not become it since PostgreSQL 16, unless this says so.
         await session.fetch_value("SELECT pg_catalog.set_config('createrole_self_grant', 'set', true)")
+    answer = await _run_tagged(session, part, tag)
+    if not grants_itself:
+        await session.run(f"GRANT {name} TO CURRENT_USER")
+    return answer
+
+
+async def _run_tagged(session: Session, part: ReadStatement, tag: str) -> Answer:
     try:
         (answer,) = await session.run_pipeline((part.sql, ()))
     except psycopg.errors.InsufficientPrivilege as error:
         if tag != "CREATE ROLE":
             raise
         raise Refused(to_problem(error, part.database.name).failure, _WITHOUT_ROLE) from error
-    if trial_role is not None and session.role.major < 16:
-        await session.run(f"GRANT {trial_role['name']} TO CURRENT_USER")
-    reported_tag = answer.tag or tag
-    if tag in MAINTENANCE_TAGS | _CODE_TAGS and reported_tag != tag:
-        raise Refused(f"It would do another thing than {tag}: {quote(reported_tag)}.")
+    return answer
+
+
+def _describe_step(answer: Answer, tag: str, reported_tag: str) -> Step:
+    """Return what a statement did: of CALL what it returned, of one that made a table of a query its rows."""
     if tag == "CALL" and answer.columns:
         writer = RowWriter(result_columns(answer), _CELL_CHARACTERS)
         row = answer.first()

@@ -94,18 +94,34 @@ def _read_mask(_: str | None) -> str:
     return MASK
 
 
+def _read_value(read: Callable[[Any], Any], value: str | None) -> Any:
+    """Return a value as Parquet takes it; NULL stays, but behind a mask nothing shows which values are NULL."""
+    if value is None and read is not _read_mask:
+        return None
+    return read(value)
+
+
+def _choose_kind(column: Column) -> ColumnKind:
+    if column.masked:
+        return ColumnKind.TEXT
+    return _KINDS.get(column.type, ColumnKind.TEXT)
+
+
+def _choose_reader(column: Column) -> Callable[[Any], Any]:
+    if column.masked:
+        return _read_mask
+    return _VALUES[_choose_kind(column)]
+
+
 async def write_parquet(
     file: BinaryIO, columns: Sequence[Column], rows: AsyncIterator[Sequence[str | None]], max_bytes: int
 ) -> int:
-    """Write rows to a new file, at most `most` bytes; how many there were.
+    """Write rows to a new file, at most `max_bytes` of it; return how many there were.
 
     Raises:
         Invalid: Parquet can't hold them.
     """
-    kinds = [ColumnKind.TEXT if column.masked else _KINDS.get(column.type, ColumnKind.TEXT) for column in columns]
-    readers: list[Callable[[Any], Any]] = [
-        _read_mask if column.masked else _VALUES[kind] for column, kind in zip(columns, kinds, strict=True)
-    ]
+    readers = list(map(_choose_reader, columns))
 
     async def read_batch() -> list[Sequence[str | None]]:
         batch: list[Sequence[str | None]] = []
@@ -118,13 +134,11 @@ async def write_parquet(
     def records() -> Iterator[list[Any]]:
         while batch := anyio.from_thread.run(read_batch):
             for row in batch:
-                yield [
-                    None if value is None and read is not _read_mask else read(value)
-                    for read, value in zip(readers, row, strict=True)
-                ]
+                yield [_read_value(read, value) for read, value in zip(readers, row, strict=True)]
 
+    names = [column.name for column in columns]
+    kinds = list(map(_choose_kind, columns))
     try:
-        names = [column.name for column in columns]
         return await run_in_thread(lambda _: write_rows(file, names, kinds, records(), max_bytes), long=True)
     except UnreadableParquet as error:
         raise Invalid(str(error)) from None
