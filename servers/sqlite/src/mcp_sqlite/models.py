@@ -93,11 +93,11 @@ def _render_database(name: str, database: _Json) -> str:
 def _list_legend(tables: Sequence[_Json]) -> list[str]:
     """Return what the signs in the lines of tables mean."""
     legend: list[str] = []
-    if any(table["needed"] and table["columns"] and table["detailed"] for table in tables):
-        legend.append("!: NOT NULL")
     detailed = [table for table in tables if table["columns"] and table["detailed"]]
+    if any(table["needed"] for table in detailed):
+        legend.append("!: NOT NULL")
     indexes = "indexes" if all(table["profiled"] for table in detailed) else "UNIQUE"
-    if detailed and any(table["constraints"] for table in detailed):
+    if any(table["constraints"] for table in detailed):
         legend.append(f"behind `;` all {indexes}, CHECK, ON DELETE and triggers")
     elif detailed:
         legend.append(f"no {indexes}, CHECK, ON DELETE or triggers")

@@ -216,14 +216,26 @@ class Policy(sql.Policy[Table, Request]):
         super().__init__(settings)
         if demo is not None:
             self.serve("demo", demo)
+        self._serve_files(settings)
+        self.databases = {
+            name: replace(database, folder=self._distinct_folder(database)) for name, database in self.databases.items()
+        }
+        if not self.databases:
+            raise Unavailable("There is no database to serve.", "Name a file, or pass --demo.")
+        self.limit(settings.only, settings.mask)
+        self.open_folder(settings.files)
+
+    def _serve_files(self, settings: PolicySettings) -> None:
+        """Serve the files that can be, and log which can't.
+
+        Raises:
+            Unavailable: none of them can be served, and nothing else is.
+        """
         refusals: list[Unavailable] = []
         for text in settings.databases:
             name, path = split_named_path(text)
             try:
-                if settings.create and not os.path.exists(path):
-                    _make_file(path, is_trial=settings.is_trial)
-                else:
-                    _check_file(path)
+                _prepare_file(path, settings)
             except Unavailable as refusal:
                 refusals.append(refusal)
                 continue
@@ -236,13 +248,6 @@ class Policy(sql.Policy[Table, Request]):
             if not self.databases:
                 raise refusal
             logger.warning("It is left out: %s", refusal)
-        self.databases = {
-            name: replace(database, folder=self._distinct_folder(database)) for name, database in self.databases.items()
-        }
-        if not self.databases:
-            raise Unavailable("There is no database to serve.", "Name a file, or pass --demo.")
-        self.limit(settings.only, settings.mask)
-        self.open_folder(settings.files)
 
     def database_by_name(self, name: str) -> Database | None:
         """Return the database that is meant by the path or the name of its file, if only one has it."""
@@ -375,6 +380,18 @@ def _check_file(path: str) -> None:
         raise Unavailable(f"{quote(path)} can't be read: {describe_os_error(error)}.") from None
     if header not in (b"", _FILE_HEADER):
         raise Unavailable(f"{quote(path)} is not a SQLite database.", "An encrypted one can't be served either.")
+
+
+def _prepare_file(path: str, settings: PolicySettings) -> None:
+    """Check that there is a database at `path`; make one if the operator allows it.
+
+    Raises:
+        Unavailable: there is none.
+    """
+    if settings.create and not os.path.exists(path):
+        _make_file(path, is_trial=settings.is_trial)
+    else:
+        _check_file(path)
 
 
 def _make_file(path: str, *, is_trial: bool) -> None:

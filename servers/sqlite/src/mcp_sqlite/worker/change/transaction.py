@@ -141,34 +141,38 @@ class _Change:
 
     def run(self) -> dict[str, Any]:
         """Run the statements in a transaction, and return what they did."""
-        answer: dict[str, Any] = {}
         with Transaction(self.database, keep=not self.is_dry_run, checks_keys=not self.defers_keys):
-            self._read_shadow_tables()
-            before = self._read_objects()
-            undo: UndoRecorder | None = None
-            if self.is_migration and self.is_dry_run:
-                undo = UndoRecorder(self.database)
-            broken_before: foreign_keys.BrokenKeys | None = None
-            can_break_keys = any(map(self._can_break_keys, self.statements))
-            if self.defers_keys and can_break_keys:
-                broken_before = foreign_keys.find_broken(self.database)
-            for number in range(len(self.statements)):
-                self._run_statement(number, undo)
-            # A commit looks for keys that were deferred, which a dry run never gets to.
-            if self.is_dry_run and not self.defers_keys and foreign_keys.would_fail_commit(self.database):
-                raise self._explain_deferred_keys()
-            if can_break_keys and self.is_migration:
-                answer |= self._check_keys(broken_before, refuses=self.defers_keys)
-            after = self._read_objects()
-            if self.is_migration:
-                answer["objects"] = describe_difference(before, after)
-            if self.is_dry_run:
-                answer["samples"] = sample_changes(
-                    self.connections, self.database, self._list_changed_tables(before, after)
-                )
-                if undo is not None:
-                    answer["undo"] = undo.statements
+            answer = self._run_in_transaction()
         answer["steps"] = [step.to_frame() for step in self.steps]
+        return answer
+
+    def _run_in_transaction(self) -> dict[str, Any]:
+        """Run the statements, and return what the schema, the keys and the rows tell of them."""
+        answer: dict[str, Any] = {}
+        self._read_shadow_tables()
+        before = self._read_objects()
+        undo: UndoRecorder | None = None
+        if self.is_migration and self.is_dry_run:
+            undo = UndoRecorder(self.database)
+        broken_before: foreign_keys.BrokenKeys | None = None
+        can_break_keys = any(map(self._can_break_keys, self.statements))
+        if self.defers_keys and can_break_keys:
+            broken_before = foreign_keys.find_broken(self.database)
+        for number in range(len(self.statements)):
+            self._run_statement(number, undo)
+        # A commit looks for keys that were deferred, which a dry run never gets to.
+        if self.is_dry_run and not self.defers_keys and foreign_keys.would_fail_commit(self.database):
+            raise self._explain_deferred_keys()
+        if can_break_keys and self.is_migration:
+            answer |= self._check_keys(broken_before, refuses=self.defers_keys)
+        after = self._read_objects()
+        if self.is_migration:
+            answer["objects"] = describe_difference(before, after)
+        if self.is_dry_run:
+            changed_tables = self._list_changed_tables(before, after)
+            answer["samples"] = sample_changes(self.connections, self.database, changed_tables)
+        if undo is not None:
+            answer["undo"] = undo.statements
         return answer
 
     def _can_break_keys(self, statement: str) -> bool:
