@@ -40,7 +40,7 @@ __all__ = [
 
 
 def well_formed(text: str) -> str:
-    """`text` with every lone surrogate replaced by U+FFFD.
+    """Return `text` with every lone surrogate replaced by U+FFFD.
 
     Python spells undecodable bytes of file names as lone surrogates, and no JSON encoder accepts them.
     """
@@ -54,22 +54,27 @@ def well_formed(text: str) -> str:
 
 
 def quote(text: str, limit: int = 120) -> str:
-    """A caller's own text in a message: in backticks, on one line, at most `limit` characters."""
+    """Return a caller's own text in a message: in backticks, on one line, at most `limit` characters."""
     line = well_formed(text).replace("\r", "\\r").replace("\n", "\\n").replace("\0", "\\0")
-    return f"`{line}`" if len(line) <= limit else f"`{line[: limit - 1]}…`"
+    if len(line) > limit:
+        line = f"{line[: limit - 1]}…"
+    return f"`{line}`"
 
 
 def first_exception(error: BaseException) -> BaseException:
-    """`error`, or the first exception inside a group, nested or not."""
+    """Return `error`, or the first exception inside a group, nested or not."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
 def describe_os_error(error: OSError) -> str:
-    """Why the system refused, in the C library's words, because Windows' own come in the user's language."""
-    words = os.strerror(error.errno) if getattr(error, "winerror", None) and error.errno else ""
-    return (error.strerror or type(error).__name__) if not words or words.startswith("Unknown error") else words
+    """Return why the system refused, in the C library's words, because Windows' own come in the user's language."""
+    if getattr(error, "winerror", None) and error.errno:
+        reason = os.strerror(error.errno)
+        if not reason.startswith("Unknown error"):
+            return reason
+    return error.strerror or type(error).__name__
 
 
 class Problem(ToolError, ResourceError):

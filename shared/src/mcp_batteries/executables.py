@@ -15,7 +15,7 @@ NO_WINDOW = 0x0800_0000 if sys.platform == "win32" else 0  # CREATE_NO_WINDOW
 
 
 def find_executable(name: str, folders: Iterable[str] | None = None, *, scripts: bool = False) -> str | None:
-    """The absolute path of the program `name` in the first of `folders` (default: those of PATH) that has it.
+    """Return the absolute path of the program `name` in the first of `folders` (default: those of PATH) that has it.
 
     Never uses the current folder, where Windows and `shutil.which` look first: hosts start servers in folders with
     untrusted files.
@@ -42,7 +42,7 @@ def find_executable(name: str, folders: Iterable[str] | None = None, *, scripts:
 
 
 def quote_command(words: Sequence[str]) -> str:
-    """A command as a person types it: words with blanks stand in quotes."""
+    """Return a command as a person types it: words with blanks stand in quotes."""
     if sys.platform == "win32":
         from subprocess import list2cmdline
 

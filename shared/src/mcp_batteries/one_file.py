@@ -246,7 +246,7 @@ def _words(function: Callable[..., Any]) -> str:
 
 
 def _described(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """`function` as a method that a room would have: asynchronous, every argument described by a `Field`."""
+    """Return `function` as a method that a room would have: asynchronous, every argument described by a `Field`."""
 
     @functools.wraps(function)
     async def call(self: object, /, **arguments: Any) -> Any:

@@ -136,7 +136,7 @@ class Settings(Common):
         return self
 
     def open_questions(self) -> Sequence[InstallQuestion]:
-        """The database, unless the sample is what is served."""
+        """Return the database, unless the sample is what is served."""
         return () if self.demo else self.INSTALL_QUESTIONS
 
     def needed_paths(self) -> list[str]:

@@ -170,7 +170,7 @@ def _refuse_names(words: Sequence[str], server_names: Collection[str]) -> None:
 
 
 def _common_arguments(settings: Settings) -> list[str]:
-    """The command line that passes the process's settings to a server."""
+    """Return the command line that passes the process's settings to a server."""
     fields = common.Settings.model_fields
     shared = {
         name: getattr(settings, name) for name in fields if name not in _PROCESS_ONLY | {"tools", "exclude_tools"}

@@ -59,7 +59,7 @@ class Changes:
     cut: bool = False
 
     def text(self) -> str:
-        """A line that says what this is and how to continue, then the changes."""
+        """Return a line that says what this is and how to continue, then the changes."""
         next_call = f'since="{self.since}"'
         if self.following:
             uris = self.following[:_MAX_NAMED]

@@ -24,7 +24,7 @@ class ServiceTokenVerifier(Protocol):
         ...
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """The access that `token` gives; None if it is not valid here.
+        """Return the access that `token` gives; None if it is not valid here.
 
         Raises:
             Unavailable: the service cannot be asked now.

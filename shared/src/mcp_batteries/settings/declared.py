@@ -76,7 +76,7 @@ class Secret:
         self.url = url
 
     def hides(self, text: str) -> bool:
-        """Whether `text` holds a secret."""
+        """Return whether `text` holds a secret."""
         return masked(text) != text if self.url else bool(text)
 
 
@@ -397,29 +397,29 @@ class Settings(BaseModel):
         return settings
 
     def depends_on(self) -> Dependencies | None:
-        """What the server's first answers depend on besides these settings; None if that cannot be checked."""
+        """Return what the server's first answers depend on besides these settings; None if that cannot be checked."""
         return None
 
     def absent(self) -> list[str]:
-        """The places and files named in these settings that do not exist."""
+        """Return the places and files named in these settings that do not exist."""
         return [path for path in dict.fromkeys(self.needed_paths()) if not os.path.exists(path)]
 
     def needed_paths(self) -> list[str]:
-        """The places and files named in these settings that must be there when the server starts."""
+        """Return the places and files named in these settings that must be there when the server starts."""
         needed = self.depends_on() or Dependencies()
         written = [os.path.dirname(path) for path in (self.audit_file, self.wire_log) if path is not None]
         return [*needed.places, *needed.files, *written]
 
     def unusable(self) -> Sequence[str]:
-        """A sentence for each place in these settings that is there and has nothing that the server can serve."""
+        """Return a sentence for each place in these settings that is there and has nothing to serve."""
         return ()
 
     def open_questions(self) -> Sequence[InstallQuestion]:
-        """The questions of `INSTALL_QUESTIONS` whose answers a server with these settings would use."""
+        """Return the questions of `INSTALL_QUESTIONS` whose answers a server with these settings would use."""
         return self.INSTALL_QUESTIONS
 
     def unanswered(self) -> InstallQuestion | None:
-        """The required question that plain arguments answer, if there are none."""
+        """Return the required question that plain arguments answer, if there are none."""
         for name, field in type(self).model_fields.items():
             if getattr(self, name) and any(isinstance(item, Positional) for item in field.metadata):
                 return None
@@ -429,29 +429,38 @@ class Settings(BaseModel):
         return None
 
     def front_dependencies(self) -> Dependencies | None:
-        """`depends_on`, or None if something must see the messages that the front would answer."""
-        is_recorded = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
-        is_recorded = is_recorded or self.log_level == "debug"
-        # The contents of such a file are not in the environment, by which the front recognises a configuration.
-        is_recorded = is_recorded or any(
-            file_variable(type(self), name) == origin for name, origin in self.origins.items()
-        )
-        return None if self.no_front or self.transport != "stdio" or is_recorded else self.depends_on()
+        """Return `depends_on`, or None if something must see the messages that the front would answer."""
+        if self.no_front or self.transport != "stdio" or self._records_messages() or self._has_secret_files():
+            return None
+        return self.depends_on()
+
+    def _records_messages(self) -> bool:
+        """Return whether something records messages, or must be told of them."""
+        if self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry:
+            return True
+        return self.log_level == "debug"
+
+    def _has_secret_files(self) -> bool:
+        """Return whether a variable names a file that holds a secret.
+
+        Its contents are not in the environment, by which the front recognises a configuration.
+        """
+        return any(file_variable(type(self), name) == origin for name, origin in self.origins.items())
 
     @classmethod
     def documented(cls, folder: str) -> list[str]:
-        """`DOCUMENTED` for an empty `folder`."""
+        """Return `DOCUMENTED` for an empty `folder`."""
         return [item.format(folder=folder) for item in cls.DOCUMENTED]
 
     def preparation(self) -> str | None:
-        """The module of the server's package whose `prepare(settings, data_folder)` runs before an entry is written.
+        """Return the module of the package whose `prepare(settings, data_folder)` runs before an entry is written.
 
         It gives the settings for the entry and what to tell the person. None if no option asks for such a thing.
         """
         return None
 
     def printout(self) -> str | None:
-        """What to print instead of serving, if one of the server's own options asks for that."""
+        """Return what to print instead of serving, if one of the server's own options asks for that."""
         return None
 
     def parts(self) -> Sequence[Settings]:
@@ -460,11 +469,11 @@ class Settings(BaseModel):
 
     @classmethod
     def package(cls) -> str:
-        """The package of the server that these settings belong to."""
+        """Return the package of the server that these settings belong to."""
         return cls.__module__.removesuffix(".settings")
 
     def arguments(self) -> list[str]:
-        """The command line that reproduces these settings, except `secrets`: only what differs from the defaults."""
+        """Return the command line of what differs from the defaults in these settings, except `secrets`."""
         flags: list[str] = []
         plain: list[str] = []
         secrets = self.secrets()
@@ -483,7 +492,7 @@ class Settings(BaseModel):
         return [*flags, *plain]
 
     def plain_arguments(self) -> list[str]:
-        """The command line's arguments that are no options."""
+        """Return the command line's arguments that are no options."""
         plain: list[str] = []
         for name, field in type(self).model_fields.items():
             if any(isinstance(item, Positional) for item in field.metadata):
@@ -491,7 +500,7 @@ class Settings(BaseModel):
         return plain
 
     def secrets(self) -> dict[str, str]:
-        """The settings that hold a secret, as environment variables, because process lists show command lines."""
+        """Return the settings that hold a secret, as environment variables: process lists show command lines."""
         secrets: dict[str, str] = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
@@ -550,15 +559,15 @@ def remember_secrets(settings: Settings) -> None:
 
 
 def placeholder(name: str) -> str:
-    """The name in `--help` for each value of the positional setting `name`, in the singular."""
+    """Return the name in `--help` for each value of the positional setting `name`, in the singular."""
     return re.sub("(?<=x)es$|s$", "", re.sub("ies$", "y", name)).upper()
 
 
 def variable(kind: type[Settings], name: str) -> str:
-    """The environment variable that sets field `name`."""
+    """Return the environment variable that sets field `name`."""
     return f"{kind.COMMAND}_{name}".upper().replace("-", "_")
 
 
 def file_variable(kind: type[Settings], name: str) -> str:
-    """The environment variable that names a file with the secret `name`."""
+    """Return the environment variable that names a file with the secret `name`."""
     return f"{variable(kind, name)}_FILE"

@@ -46,7 +46,7 @@ class Prompts(Generic[R]):
         return await self.with_resource(ask, database)
 
     def called(self, database: str) -> str:
-        """A database's name in a sentence.
+        """Return a database's name in a sentence.
 
         Raises:
             Problem: it is not served.
@@ -54,7 +54,7 @@ class Prompts(Generic[R]):
         return f"the {self.PRODUCT} database {quote(self.resources.policy.database(database).name)}"
 
     async def with_resource(self, ask: str, database: str, path: str = ".schema") -> Messages:
-        """A prompt's text with a resource of a database."""
+        """Return a prompt's text with a resource of a database."""
         policy = self.resources.policy
         uri = f"{policy.SCHEME}://{policy.database(database).uri_name}/{path}"
         return [ask, await self.resources.contents(uri)]

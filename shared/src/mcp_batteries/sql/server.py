@@ -41,7 +41,7 @@ def saved_queries(
     compile_statement: Callable[[ReadStatement], Awaitable[None]],
     reserved_names: Collection[str] = (),
 ) -> SavedQueries | None:
-    """The saved queries of a folder; None without a folder.
+    """Return the saved queries of a folder; None without a folder.
 
     Args:
         compile_statement: lets the database check a statement without running it.
@@ -71,7 +71,7 @@ def assemble_sql(
     begin: str,
     tools_change: bool = False,
 ) -> Assembled:
-    """The server with these rooms, and with saved queries as tools.
+    """Return the server with these rooms, and with saved queries as tools.
 
     Args:
         tools: the modules of tools.

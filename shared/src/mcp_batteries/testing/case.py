@@ -52,5 +52,5 @@ class Case:
         return load(self.kind, [*more, *self.arguments])
 
     def build(self, *more: str) -> Assembled:
-        """A fresh server: the lifespan is entered once per in-memory client."""
+        """Return a fresh server: the lifespan is entered once per in-memory client."""
         return self.program.build(self.settings(*more))

@@ -165,7 +165,7 @@ async def test_an_optional_argument_that_says_nothing_is_left_out(case: Case) ->
 
 
 def _say_nothing(schema: dict[str, Any]) -> Any:
-    """What a strict mode sends for an argument that it wants to leave out."""
+    """Return what a strict mode sends for an argument that it wants to leave out."""
     match schema.get("type"):
         case "integer" | "number":
             return schema.get("default", 0)

@@ -22,7 +22,7 @@ EMPTY_COUNTS = EmptyCounts()
 
 
 def in_header(name: str) -> dict[str, Any]:
-    """`json_schema_extra` of an argument that a proxy may use to route and authorise.
+    """Return `json_schema_extra` of an argument that a proxy may use to route and authorise.
 
     With `--param-headers` clients over HTTP repeat it in the header `Mcp-Param-<name>`, and a call whose header differs
     is refused; without the option it has no effect.

@@ -15,7 +15,7 @@ _RESERVED_WORDS = {
 
 
 def quote_identifier(name: str) -> str:
-    """`name` in double quotes, which keep every letter of it."""
+    """Return `name` in double quotes, which keep every letter of it."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -27,5 +27,5 @@ def spell_identifier(name: str) -> str:
 
 
 def unquote_identifier(word: str) -> str:
-    """The name in `word`, which may stand in double quotes."""
+    """Return the name in `word`, which may stand in double quotes."""
     return word[1:-1].replace('""', '"') if word.startswith('"') else word

@@ -59,7 +59,7 @@ class ColumnKind(StrEnum):
     NOTHING = "nothing"
 
     def __or__(self, other: ColumnKind) -> ColumnKind:  # type: ignore[override]
-        """The kind that can hold values of both: text, unless one includes the other."""
+        """Return the kind that can hold values of both: text, unless one includes the other."""
         if self is other or other is ColumnKind.NOTHING:
             return self
         if self is ColumnKind.NOTHING:
@@ -68,7 +68,7 @@ class ColumnKind(StrEnum):
 
 
 def value_kind(value: Any) -> ColumnKind:
-    """The kind of a column that contains only `value`."""
+    """Return the kind of a column that contains only `value`."""
     match value:
         case None:
             return ColumnKind.NOTHING
@@ -85,7 +85,7 @@ def value_kind(value: Any) -> ColumnKind:
 
 
 def column_kinds(file: BinaryIO) -> list[ColumnKind]:
-    """The kinds of a file's columns, as `read_rows` returns them.
+    """Return the kinds of a file's columns, as `read_rows` returns them.
 
     Raises:
         Unreadable: it is not Parquet.
@@ -124,7 +124,7 @@ def _kind_of_type(type_: Any) -> ColumnKind:
 
 
 def read_rows(file: BinaryIO) -> Iterator[list[Any]]:
-    """The columns' names, then the records: None, numbers, texts, truth values and bytes.
+    """Yield the columns' names, then the records: None, numbers, texts, truth values and bytes.
 
     Times are ISO 8601 text, decimals are text too, and nested values are JSON.
 

@@ -75,7 +75,7 @@ class CsvDialect(NamedTuple):
     lines_above: int = 0
 
     def describe(self, names: list[Any]) -> str:
-        """What is unusual, as half a sentence; empty if nothing is."""
+        """Return what is unusual, as half a sentence; empty if nothing is."""
         descriptions: list[str] = []
         if self.delimiter != ",":
             descriptions.append(f"fields are separated by {_DELIMITERS[self.delimiter]}")

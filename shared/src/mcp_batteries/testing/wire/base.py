@@ -83,7 +83,7 @@ class Wire(ABC):
         return self.server
 
     async def request(self, method: str, params: Message | None = None, *, seconds: float = SECONDS) -> Message:
-        """The result of one request.
+        """Return the result of one request.
 
         Raises:
             WireError: The server answered with an error.
@@ -103,7 +103,7 @@ class Wire(ABC):
         return _result(answer)
 
     async def call(self, tool: str, **arguments: Any) -> Message:
-        """The result of `tools/call`."""
+        """Return the result of `tools/call`."""
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def begin(self, method: str, params: Message | None = None) -> int:
@@ -121,7 +121,7 @@ class Wire(ABC):
         await self._send({"jsonrpc": "2.0", "id": request_id, "result": result})
 
     def message(self, method: str, params: Message | None = None) -> Message:
-        """A request message with a fresh id, in the modern era with its envelope."""
+        """Return a request message with a fresh id, in the modern era with its envelope."""
         self._last_id += 1
         message: Message = {"jsonrpc": "2.0", "id": self._last_id, "method": method}
         if self.modern:
@@ -130,7 +130,7 @@ class Wire(ABC):
         return message if params is None else {**message, "params": params}
 
     def envelope(self) -> Message:
-        """The `_meta` keys of every modern request."""
+        """Return the `_meta` keys of every modern request."""
         return {
             "io.modelcontextprotocol/protocolVersion": self.revision,
             "io.modelcontextprotocol/clientInfo": _CLIENT,
@@ -182,7 +182,7 @@ class Wire(ABC):
         await self.notification("notifications/resources/updated", lambda params: params.get("uri") == uri)
 
     async def read(self, uri: str) -> str:
-        """The text of the resource at `uri`."""
+        """Return the text of the resource at `uri`."""
         return (await self.request("resources/read", {"uri": uri}))["contents"][0]["text"]
 
     async def unsubscribe(self, uri: str) -> None:

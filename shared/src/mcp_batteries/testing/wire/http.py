@@ -77,7 +77,7 @@ class HttpWire(Wire):
         self._streams.pop(listen_id).cancel()
 
     def headers_for(self, message: Message) -> dict[str, str]:
-        """The headers a well-behaved client of this revision sends with `message`."""
+        """Return the headers a well-behaved client of this revision sends with `message`."""
         headers = {**self.headers, "content-type": "application/json"}
         method = message.get("method")
         if self.revision >= "2025-06-18" and method != "initialize":
@@ -131,7 +131,7 @@ class HttpWire(Wire):
 
 
 async def _messages(response: httpx2.Response) -> AsyncIterator[Message]:
-    """The JSON-RPC messages of a JSON or an event-stream body, each as it arrives."""
+    """Yield the JSON-RPC messages of a JSON or an event-stream body, each as it arrives."""
     kind = response.headers.get("content-type", "").partition(";")[0]
     if kind == "application/json":
         if body := await response.aread():  # A 202 has none.
@@ -143,6 +143,6 @@ async def _messages(response: httpx2.Response) -> AsyncIterator[Message]:
 
 
 def _header_text(value: str) -> str:
-    """`value` as the transport's header rule wants it: plain where printable ASCII, else marked base64."""
+    """Return `value` as the transport's header rule wants it: plain where printable ASCII, else marked base64."""
     plain = value.isascii() and value.isprintable() and value == value.strip() and not value.startswith("=?")
     return value if plain else f"=?base64?{base64.b64encode(value.encode()).decode()}?="

@@ -221,7 +221,9 @@ _COMPLETIONS = {
 
 
 async def find_table(session: Session, table: Table) -> dict[str, str]:
-    """Its oid, schema, name and kind; without a schema what callers' statements mean by the name, or the only one.
+    """Return a table's oid, schema, name and kind.
+
+    Without a schema it is the table that callers' statements mean by the name, or the only one of that name.
 
     Raises:
         NotFound: there is none.

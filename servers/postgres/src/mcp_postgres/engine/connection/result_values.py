@@ -60,7 +60,7 @@ class Column:
 
 
 def limit_result(sql: str, columns: Sequence[Column], *, max_cell: int, limit: int, offset: int) -> str:
-    """`sql`, which the server took for one query, as a subquery whose long cells are cut where they lie.
+    """Return `sql`, which the server took for one query, as a subquery whose long cells are cut where they lie.
 
     A value of 300 MB then never leaves the server; libpq would need three times its size for it.
     """

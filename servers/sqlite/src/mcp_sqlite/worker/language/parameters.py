@@ -69,7 +69,7 @@ def _number_names(names: Sequence[str]) -> list[int]:
 
 
 def _has_marks(placeholders: Sequence[str]) -> bool:
-    """Whether something stands for a value without a name."""
+    """Return whether something stands for a value without a name."""
     return any(name.startswith("?") for name in placeholders)
 
 
