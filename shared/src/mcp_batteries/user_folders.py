@@ -85,51 +85,53 @@ class UserFolder:
 
 def _cache(command: str, contents: str) -> UserFolder:
     return UserFolder(
-        contents,
-        (command,),
-        partial(cache_folder, command),
-        f"~/.cache/{command}",
-        f"~/Library/Caches/{command}",
-        rf"%LOCALAPPDATA%\{command}\Cache",
+        contents=contents,
+        servers=(command,),
+        find=partial(cache_folder, command),
+        linux=f"~/.cache/{command}",
+        macos=f"~/Library/Caches/{command}",
+        windows=rf"%LOCALAPPDATA%\{command}\Cache",
     )
 
 
 FIRST_ANSWERS = UserFolder(
-    "the lists of what each server offers",
-    (),
-    first_answers_folder,
-    "~/.cache/mcp-batteries/first-answers",
-    "~/Library/Caches/mcp-batteries/first-answers",
-    r"%LOCALAPPDATA%\mcp-batteries\first-answers",
+    contents="the lists of what each server offers",
+    servers=(),
+    find=first_answers_folder,
+    linux="~/.cache/mcp-batteries/first-answers",
+    macos="~/Library/Caches/mcp-batteries/first-answers",
+    windows=r"%LOCALAPPDATA%\mcp-batteries\first-answers",
 )
 
 UNDO = UserFolder(
-    "contents of files that were replaced or deleted, for `undo_changes`",
-    ("mcp-fs",),
-    undo_folder,
-    "~/.local/state/mcp-fs-undo",
-    "~/Library/Application Support/mcp-fs-undo",
-    r"%LOCALAPPDATA%\mcp-fs-undo",
+    contents="contents of files that were replaced or deleted, for `undo_changes`",
+    servers=("mcp-fs",),
+    find=undo_folder,
+    linux="~/.local/state/mcp-fs-undo",
+    macos="~/Library/Application Support/mcp-fs-undo",
+    windows=r"%LOCALAPPDATA%\mcp-fs-undo",
 )
 
 NOTES = UserFolder(
-    "hosts' files as they were before `--install`, until `--uninstall` or `--purge`",
-    (),
-    notes_folder,
-    "~/.local/share/mcp-batteries/installed",
-    "~/Library/Application Support/mcp-batteries/installed",
-    r"%LOCALAPPDATA%\mcp-batteries\installed",
+    contents="hosts' files as they were before `--install`, until `--uninstall` or `--purge`",
+    servers=(),
+    find=notes_folder,
+    linux="~/.local/share/mcp-batteries/installed",
+    macos="~/Library/Application Support/mcp-batteries/installed",
+    windows=r"%LOCALAPPDATA%\mcp-batteries\installed",
 )
 
 READER_PASSWORDS = UserFolder(
-    "passwords of the roles that `--create-reader` made",
-    ("mcp-postgres",),
-    reader_passwords_folder,
-    "~/.local/share/mcp-batteries/readers",
-    "~/Library/Application Support/mcp-batteries/readers",
-    r"%LOCALAPPDATA%\mcp-batteries\readers",
-    "The role `mcp_reader` stays in PostgreSQL. To remove it, connect as an administrator: DROP OWNED BY mcp_reader in "
-    "each database that it reads, then DROP ROLE mcp_reader.",
+    contents="passwords of the roles that `--create-reader` made",
+    servers=("mcp-postgres",),
+    find=reader_passwords_folder,
+    linux="~/.local/share/mcp-batteries/readers",
+    macos="~/Library/Application Support/mcp-batteries/readers",
+    windows=r"%LOCALAPPDATA%\mcp-batteries\readers",
+    elsewhere=(
+        "The role `mcp_reader` stays in PostgreSQL. To remove it, connect as an administrator: DROP OWNED BY "
+        "mcp_reader in each database that it reads, then DROP ROLE mcp_reader."
+    ),
 )
 
 FOLDERS = (

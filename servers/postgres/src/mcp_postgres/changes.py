@@ -88,7 +88,8 @@ class _FollowedDatabase(FollowedDatabase):
 
     def forget_states(self) -> None:
         """Let the next check read everything."""
-        self.snapshot = self.catalog_state = None
+        self.snapshot = None
+        self.catalog_state = None
 
     def clear(self) -> None:
         super().clear()

@@ -105,7 +105,16 @@ class SavedTools(DynamicTools):
         run.__doc__ = query.description.rstrip(".") + "." + broken[:120]
         title = query.name.replace("_", " ").capitalize()
         return strict_tool(
-            run, DeclaredTool(title, "read", True, False, MAX_SECONDS, TABLE, toolsets=("saved_queries",))
+            run,
+            DeclaredTool(
+                title=title,
+                effect="read",
+                idempotent=True,
+                open_world=False,
+                seconds=MAX_SECONDS,
+                view=TABLE,
+                toolsets=("saved_queries",),
+            ),
         )
 
 

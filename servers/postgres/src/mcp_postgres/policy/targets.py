@@ -170,7 +170,9 @@ def bind_values(parameters: Any) -> tuple[str | None, ...]:
         Invalid: one can't be bound.
         TooLarge: there are too many.
     """
-    values: Sequence[Any] = [*(parameters.values() if isinstance(parameters, dict) else parameters or ())]
+    if isinstance(parameters, dict):
+        parameters = cast("dict[str, Any]", parameters).values()
+    values: Sequence[Any] = [*(parameters or ())]
     if len(values) > _MAX_VALUES:
         failure = f"`parameters` has {len(values):,} values, PostgreSQL takes {_MAX_VALUES:,}."
         raise TooLarge(failure, "Send an array as one of them, or import a file.")

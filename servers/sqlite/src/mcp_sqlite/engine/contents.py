@@ -20,7 +20,15 @@ async def read_content(pool: WorkerPool, request: Request) -> RowPage | str:
     answer = await pool.call(to_content_request(request))
     if "sql" in answer:
         return answer["sql"]
-    return RowPage(answer["columns"], answer["lines"], 1, answer["shown"], None, answer["cut"], more=answer["more"])
+    return RowPage(
+        columns=answer["columns"],
+        lines=answer["lines"],
+        start=1,
+        rows=answer["shown"],
+        cursor=None,
+        cut=answer["cut"],
+        more=answer["more"],
+    )
 
 
 async def digest_subjects(

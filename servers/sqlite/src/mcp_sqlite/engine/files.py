@@ -44,13 +44,13 @@ async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *,
         }
     )
     return Import(
-        answer["table"],
-        answer["columns"],
-        answer["rows"],
-        dry_run,
-        answer["new_columns"],
-        answer["contents"],
-        answer["dialect"],
+        table=answer["table"],
+        columns=answer["columns"],
+        rows=answer["rows"],
+        dry_run=dry_run,
+        new_columns=answer["new_columns"],
+        descriptions=answer["contents"],
+        written=answer["dialect"],
         records=answer["records"],
     )
 

@@ -165,7 +165,15 @@ class ResultPages:
                 _, oldest = self._results.popitem(last=False)
                 oldest.finalizer()
             cursor = _encode_cursor(_Position(name, 0, reply["shown"]))
-        return RowPage(reply["columns"], reply["lines"], 1, reply["shown"], cursor, reply["cut"], notes)
+        return RowPage(
+            columns=reply["columns"],
+            lines=reply["lines"],
+            start=1,
+            rows=reply["shown"],
+            cursor=cursor,
+            cut=reply["cut"],
+            notes=notes,
+        )
 
     @contextlib.contextmanager
     def _removed_on_failure(self, spool: str) -> Generator[None]:
@@ -209,7 +217,15 @@ class ResultPages:
         cursor = None
         if page.has_more:
             cursor = _encode_cursor(_Position(position.name, page.end, position.rows_before + len(lines)))
-        return RowPage(result.columns, "".join(lines), position.rows_before + 1, len(lines), cursor, cut_cells, notes)
+        return RowPage(
+            columns=result.columns,
+            lines="".join(lines),
+            start=position.rows_before + 1,
+            rows=len(lines),
+            cursor=cursor,
+            cut=cut_cells,
+            notes=notes,
+        )
 
     def close(self) -> None:
         """Forget all results."""

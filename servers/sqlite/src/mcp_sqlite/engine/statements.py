@@ -55,7 +55,15 @@ async def search_text(pool: WorkerPool, database: Database, table: TableName | N
     notes: list[str] = []
     if answer["more"]:
         notes.append(f"there are more matches in {answer['table']}")
-    return RowPage(answer["columns"], answer["lines"], 1, answer["rows"], None, answer["cut"], notes)
+    return RowPage(
+        columns=answer["columns"],
+        lines=answer["lines"],
+        start=1,
+        rows=answer["rows"],
+        cursor=None,
+        cut=answer["cut"],
+        notes=notes,
+    )
 
 
 async def check_integrity(pool: WorkerPool, database: Database, *, quick: bool) -> Check:

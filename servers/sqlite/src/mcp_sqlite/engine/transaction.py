@@ -62,12 +62,12 @@ def _list_findings(answer: Mapping[str, Any], *, dry_run: bool) -> list[tuple[st
 
 def _to_sample(sample: Mapping[str, Any]) -> Sample:
     return Sample(
-        sample["table"],
-        sample["columns"],
-        sample["before"],
-        sample["after"],
-        sample["columns_before"],
-        sample["key_columns"],
+        table=sample["table"],
+        columns=sample["columns"],
+        before=sample["before"],
+        after=sample["after"],
+        old_columns=sample["columns_before"],
+        key_columns=sample["key_columns"],
     )
 
 

@@ -250,7 +250,7 @@ async def _compare(one: TableRef, other: TableRef, words: ComparisonDialect, run
     if not common:
         raise Invalid(f"`{one.name}` and `{other.name}` have no column in common.", "`get_table` shows their columns.")
     key = _find_key(one, other, common)
-    statements = _Statements(one, other, matches, common, key, words)
+    statements = _Statements(one=one, other=other, matches=matches, common=common, key=key, words=words)
     obstacle = "they share no key"
     if key:
         obstacle = await _find_key_obstacle(statements, run)

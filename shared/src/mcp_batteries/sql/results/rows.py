@@ -94,7 +94,9 @@ class Results:
         total = len(self.results)
         texts: list[str] = []
         for number, result in enumerate(self.results, 1):
-            text = result.text().rstrip("\n") if isinstance(result, RowPage) else f"failed: {result}"
+            text = f"failed: {result}"
+            if isinstance(result, RowPage):
+                text = result.text().rstrip("\n")
             texts.append(f"{number} of {total}: {text}")
         return "\n".join(texts)
 

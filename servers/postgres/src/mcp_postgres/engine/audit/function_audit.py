@@ -325,7 +325,14 @@ class CodeAudit:
         arguments = tuple((row.arguments or "").split())
         function = ExtensionFunction(extension, row.version, row.name, arguments, row.volatility)
         calls = find_functions(row.tree) | {int(number) for number in row.aggregate_functions.split()}
-        return Procedure(function, row.schema, row.body, frozenset(calls - {0}), is_vouched, row.is_overload == "t")
+        return Procedure(
+            function=function,
+            schema=row.schema,
+            body=row.body,
+            called_functions=frozenset(calls - {0}),
+            is_vouched=is_vouched,
+            is_overload=row.is_overload == "t",
+        )
 
     def _collect_harmful_names(self, rows: Sequence[CatalogRow]) -> None:
         """Know the names with which a literal would run code that nobody knows."""
@@ -416,7 +423,16 @@ def _parse_catalog_row(
     if owner is not None:
         calls = frozenset(find_functions(tree or ""))
     references = frozenset(find_objects(f"{numbers} {tree or ''}"))
-    return CatalogRow(int(oid), name, kind, changes == "t", description, owner, references, calls)
+    return CatalogRow(
+        oid=int(oid),
+        name=name,
+        kind=kind,
+        only_for_changes=changes == "t",
+        description=description,
+        owner=owner,
+        references=references,
+        calls=calls,
+    )
 
 
 def _harm_of_row(row: CatalogRow, harms: Mapping[int, Harm]) -> Harm:

@@ -105,7 +105,16 @@ def _compare_rows(
         lines_before = _lines_missing_in(was.lines, now.lines)
         lines_after = _lines_missing_in(now.lines, was.lines)
         if lines_before or lines_after:
-            samples.append(Sample(table.now, now.columns, lines_before, lines_after, was.columns, now.key_columns))
+            samples.append(
+                Sample(
+                    table=table.now,
+                    columns=now.columns,
+                    before=lines_before,
+                    after=lines_after,
+                    old_columns=was.columns,
+                    key_columns=now.key_columns,
+                )
+            )
     return samples
 
 
@@ -118,7 +127,16 @@ def _sample_rewritten(
         if was and now and was.lines:
             lines_before = "".join(was.lines)
             lines_after = "".join(now.lines)
-            samples.append(Sample(table.now, now.columns, lines_before, lines_after, was.columns, now.key_columns))
+            samples.append(
+                Sample(
+                    table=table.now,
+                    columns=now.columns,
+                    before=lines_before,
+                    after=lines_after,
+                    old_columns=was.columns,
+                    key_columns=now.key_columns,
+                )
+            )
     return samples
 
 

@@ -78,7 +78,7 @@ _RESET = (
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname IN ('dblink', 'hypopg', 'pg_variables'))"
     " OR EXISTS (SELECT FROM pg_catalog.pg_language WHERE lanname NOT IN ('internal', 'c', 'sql', 'plpgsql'))"
 )
-# Instead of a caller's role: what shows nobody anything is looked at as the server's own role.
+# Stands for the server's own role, instead of a caller's, for queries whose answers no caller sees.
 SERVER_ROLE: Final = object()
 _CAN_BE_SUPERUSER = """SELECT pg_catalog.bool_or(m.rolsuper)::pg_catalog.text FROM pg_catalog.pg_roles m
 WHERE pg_catalog.pg_has_role(current_user, m.oid, 'MEMBER')"""
@@ -255,12 +255,12 @@ class ConnectionPool:
         service = _read_service_state(self.database.address)
         while self._idle_sessions or self._releases:
             if not self._idle_sessions:
-                # Sooner there than a new one.
+                # One that is being cleaned is there sooner than a new one.
                 await asyncio.wait(self._releases, return_when=asyncio.FIRST_COMPLETED)
                 continue
             session = self._idle_sessions.pop()
             if session.service != service:
-                # It may lead elsewhere now.
+                # The service file was changed, so the connection may lead elsewhere than a new one.
                 await self._discard(session)
             elif await self._reopen(session, opening, caller, prefetch):
                 return session
@@ -288,7 +288,7 @@ class ConnectionPool:
             return False
         except TimeoutError:
             await self._discard(session)
-            # To wait for each of them would take as long.
+            # The other idle connections would each take as long to find out, so they go too.
             while self._idle_sessions:
                 await self._discard(self._idle_sessions.pop())
             return False
@@ -327,7 +327,7 @@ class ConnectionPool:
         except BaseException:
             await connection.close()
             raise
-        self._take_role(role)
+        self._adopt_role(role)
         session = Session(connection, role, service, self._audit)
         connection.add_notice_handler(
             lambda notice: session.notices.append((notice.message_primary or "", notice.message_detail or ""))
@@ -360,10 +360,10 @@ class ConnectionPool:
             ) from None
         except (psycopg.Error, OSError) as error:
             if "no password supplied" in str(error):
-                self._tell_reader_password()
+                self._log_password_file()
             raise unreachable_problem(self.database.name, error) from None
 
-    def _tell_reader_password(self) -> None:
+    def _log_password_file(self) -> None:
         """Tell the operator which file has the password of the role that `--create-reader` made for this server."""
         parameters = conninfo_to_dict(self.database.address)
         file = reader_password_file(parameters, reader_passwords_folder())
@@ -392,8 +392,8 @@ class ConnectionPool:
                 parameters["password"] = password
         return parameters
 
-    def _take_role(self, role: Role) -> None:
-        """Know the role of a new connection: with another one, other code may be trusted."""
+    def _adopt_role(self, role: Role) -> None:
+        """Note the role of a new connection, and judge code anew if it is another: it may trust other code."""
         if role.harmful and self.role is None and self._announces:
             logger.warning(
                 "The role of `%s` %s. `mcp-postgres --create-reader URL` makes a role that can only read.",
@@ -447,7 +447,8 @@ class ConnectionPool:
 
     async def _release(self, session: Session) -> None:
         session.notices.clear()
-        session.acting_role = session.caller_role = None
+        session.acting_role = None
+        session.caller_role = None
         try:
             async with asyncio.timeout(_CLEAN_SECONDS):
                 await session.finish_pipeline()

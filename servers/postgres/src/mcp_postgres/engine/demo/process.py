@@ -120,7 +120,10 @@ def _wait_for_stop() -> None:
     for child in list(_children):
         # With what it has started in turn, as `initdb` does.
         with contextlib.suppress(OSError):
-            os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
+            if os.name == "posix":
+                os.killpg(child.pid, signal.SIGKILL)
+            else:
+                child.kill()
 
 
 def _start_guard(server: subprocess.Popen[Any], folder: str) -> subprocess.Popen[bytes] | None:

@@ -275,7 +275,15 @@ class ResultPages:
         notes = [*result.notes]
         if NOT_UTF8 in lines and not self._pools.of(result.statement.database).has_encoding:
             notes.append(f"{NOT_UTF8} stands for bytes that are not UTF-8. {NOT_UTF8_ADVICE}")
-        return RowPage(result.columns, lines, shown_rows + 1, row_count, cursor, result.cut_cells, notes)
+        return RowPage(
+            columns=result.columns,
+            lines=lines,
+            start=shown_rows + 1,
+            rows=row_count,
+            cursor=cursor,
+            cut=result.cut_cells,
+            notes=notes,
+        )
 
     def _keep(self, name: str, result: _Result) -> None:
         self._results[name] = result

@@ -240,7 +240,16 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedF
         summary = source.summary.describe()
     names = [column["name"] for column in columns]
     written = source.dialect.describe(header)
-    return Import(target["spelled"], names, copied.rows, dry_run, added or [], summary, written, records=copied.records)
+    return Import(
+        table=target["spelled"],
+        columns=names,
+        rows=copied.rows,
+        dry_run=dry_run,
+        new_columns=added or [],
+        descriptions=summary,
+        written=written,
+        records=copied.records,
+    )
 
 
 async def _find_or_create_table(

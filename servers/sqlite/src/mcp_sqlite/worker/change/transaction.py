@@ -302,7 +302,14 @@ def run_change(connections: Connections, request: dict[str, Any]) -> dict[str, A
     parameters = allot_parameters(statements, request.get("parameters"))
     started = time.monotonic()
     load_files_early(database, mode, statements)
-    answer = _Change(connections, database, request, mode, statements, parameters).run()
+    answer = _Change(
+        connections=connections,
+        database=database,
+        request=request,
+        mode=mode,
+        statements=statements,
+        parameters=parameters,
+    ).run()
     answer["files"] = database.describe_files(request["sql"])
     answer["seconds"] = time.monotonic() - started
     return answer
@@ -385,7 +392,15 @@ def _run_once(database: Database, mode: Mode, statement: dict[str, Any]) -> _Ste
         if total_row_count == row_count:
             # The others are those that a trigger or a foreign key would have changed; its own table comes first.
             del table_phrases[1:]
-    return _Step(action, row_count, total_row_count, table_phrases, list(visible), _seconds_if_slow(started), returned)
+    return _Step(
+        action=action,
+        row_count=row_count,
+        total_row_count=total_row_count,
+        tables=table_phrases,
+        tables_written=list(visible),
+        seconds=_seconds_if_slow(started),
+        returned=returned,
+    )
 
 
 def _select_visible(database: Database, written: dict[str, str | None]) -> dict[str, str | None]:

@@ -25,7 +25,7 @@ class WalState(NamedTuple):
 
     @property
     def modified_ns(self) -> int:
-        """Long ago: here versions tell all."""
+        """The time of the last change: long ago, because here `data_version` tells of every commit."""
         return 0
 
 
