@@ -270,7 +270,7 @@ def assemble(
     audit = _add_layers(layers, name, version, settings, offer)
 
     def resolve_tool(name: Any) -> str | None:
-        return offer.resolve(name, tool_table(server))
+        return _resolve(name, tool_table(server), offer.own_names)
 
     with without_logging_setup():
         server = Assembled(
@@ -365,6 +365,18 @@ def _add_layers(layers: _Layers, name: str, version: str, settings: ServerSettin
     if offer.has(CALL_TOOLS):
         layers.wrap(let_calls_pass)
     return audit
+
+
+def _resolve(name: Any, table: Collection[str], own_names: Mapping[str, str]) -> str | None:
+    """Return `name` if a tool of `table` has it, else the own name of the declared tool that answers to it."""
+    if not isinstance(name, str):
+        return None
+    if name in table:
+        return name
+    if name not in own_names:
+        return None
+    logger.debug("Tool %r was called by another name: %r", own_names[name], name)
+    return own_names[name]
 
 
 def _use_own_names(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,8 +21,6 @@ from mcp_batteries.settings import Settings
 from mcp_batteries.settings.server_settings import ServerSettings
 
 __all__ = ["ToolOffer", "name_of", "uses_param_headers"]
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -57,17 +54,6 @@ class ToolOffer:
         if not isinstance(name, str):
             return {}
         return self._implied_arguments.get(name, {})
-
-    def resolve(self, name: Any, table: Collection[str]) -> str | None:
-        """Return `name` if a tool of `table` has it, else the own name of the declared tool that answers to it."""
-        if not isinstance(name, str):
-            return None
-        if name in table:
-            return name
-        if name not in self.own_names:
-            return None
-        logger.debug("Tool %r was called by another name: %r", self.own_names[name], name)
-        return self.own_names[name]
 
     def add_tools(self, tools: Sequence[StrictTool]) -> None:
         """Add finished tools, as far as the operator chose them."""
