@@ -88,7 +88,8 @@ def test_what_the_text_of_each_kind_looks_like(tmp_path: Path) -> None:
         "ods": "[Sheet]\none | two | three | four | five\n",
         "eml": "From: a@example.org\nTo: b@example.org\nSubject: one\n\ntwo\nthree\nfour\nfive\n\n[attached]\n"
         "notes.txt\t14\n",
-        "ipynb": "[cell 1, markdown]\none\n[cell 2, code]\ntwo\n[output]\nthree\n[output]\nfour\n[image/png left out]\n"
+        "ipynb": "[cell 1, markdown]\none\n[cell 2, code]\ntwo\n[output]\nthree\n[output]\nfour\n"
+        "[output: image/png left out]\n"
         "[error]\nfive\n",
     }
     for suffix, text in expected.items():

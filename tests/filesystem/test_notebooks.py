@@ -427,5 +427,5 @@ async def test_outputs_read_as_they_look_in_the_end(tmp_path: Path) -> None:
     cell = {"cell_type": "code", "metadata": {}, "execution_count": 1, "source": "train()", "outputs": outputs}
     (tmp_path / "n.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]}))
     failed, said = await call(tmp_path, "read_text", path="n.ipynb")
-    shown = "[output]\nred\n100%|####|\nloss 0.1\n[text/html left out]\n[output]\nt"
+    shown = "[output]\nred\n100%|####|\nloss 0.1\n[output: text/html left out]\n[output]\nt"
     assert not failed and said.rstrip("\n").endswith(f"[cell 1, code]\ntrain()\n{shown}"), said

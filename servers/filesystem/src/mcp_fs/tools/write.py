@@ -216,7 +216,7 @@ def replace_text(
     include_hidden: bool = False,
     include_ignored: bool = False,
     encoding: Annotated[
-        FreeText | None, Field(description="Convert the files to it, as `utf-8`; needs no replacements.")
+        FreeText | None, Field(description="Convert text files not yet in it, as `utf-8`; needs no replacements.")
     ] = None,
     dry_run: DryRun = False,
 ) -> ReplaceResult:

@@ -80,8 +80,8 @@ _ScriptText = Annotated[
         max_length=_MAX_SCRIPT_CHARACTERS,
         description="Or JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
         "paths and numbers on each of `.lines()`; a read's first line in brackets is in `remark`. "
-        "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or a table's rows (not CSV) as objects. Failures "
-        "throw: catch them in loops; unread pages are told.",
+        "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or a table's rows (not a file's) as objects. "
+        "Failures throw: catch them in loops; unread pages are told.",
     ),
 ]
 _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]

@@ -77,7 +77,7 @@ def _format_output(output: dict[str, Any]) -> Iterator[str]:
     for name in data:
         # Where there is text too, a page says the same once more.
         if _is_picture(name) or (text is None and ("/" in name or name in _RICH_NAMES)):
-            yield f"[{name} left out]\n"
+            yield f"[output: {name} left out]\n"
 
 
 def _as_on_terminal(text: str) -> str:
