@@ -5,8 +5,14 @@ import os
 from pathlib import Path
 
 import pytest
+from mcp.server.auth.middleware.auth_context import auth_context_var
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.shared.exceptions import MCPError
 
+from mcp_batteries.settings import load
+from mcp_postgres.policy import Policy
+from mcp_postgres.settings import Settings
 from postgres.serving import Base, inside, make, text_of
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +53,30 @@ async def test_what_goes_out_comes_back_exactly(tmp_path: Path, ending: str) -> 
         said = text_of(await wire.call("copy_from_file", file=name, table="public.copy"))
         assert "Inserted 3 rows" in said, said
     assert same(base)
+
+
+@pytest.mark.parametrize(
+    ("more", "is_shown"),
+    [(["--write"], True), ([], False), (["--write", "--read-only"], False), (["--write", "--mask", "public.t.name"], False)],
+)
+async def test_a_list_shows_lines_of_files_to_whom_may_import_them(
+    tmp_path: Path, more: list[str], is_shown: bool
+) -> None:
+    (tmp_path / "a.csv").write_text("id,name\n1,canary\n", "utf-8")
+    async with inside(*more, "--files", tmp_path, f"app={make().url('postgres')}") as wire:
+        listed = text_of(await wire.call("list_objects"))
+    assert "- a.csv: 17 bytes" in listed and ("canary" in listed) is is_shown, listed
+
+
+def test_a_token_may_allow_less_than_to_import(tmp_path: Path) -> None:
+    policy = Policy(load(Settings, ["--write", "--files", str(tmp_path), "postgresql://localhost/app"]))
+    assert policy.may_show_files()
+    user = AuthenticatedUser(AccessToken(token="secret", client_id="alice", scopes=["read"]))
+    reset = auth_context_var.set(user)
+    try:
+        assert not policy.may_show_files()
+    finally:
+        auth_context_var.reset(reset)
 
 
 async def test_columns_of_parquet_have_types(tmp_path: Path) -> None:

@@ -50,6 +50,11 @@ def test_of_what_is_no_file_of_the_folder_nothing_is_read(tmp_path: Path) -> Non
     assert listed(folder) == "the folder for files: 1 file with rows\n- empty.csv: 0 bytes, 0 lines"
 
 
+def test_a_line_that_was_not_read_to_its_end_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"{'a' * 3990}\n{'b' * 40}\n", "utf-8")
+    assert listed(tmp_path).endswith(f"\n  |{'a' * 160}…\n  |{'b' * 9}…")
+
+
 def test_of_many_files_only_the_sizes_are_listed(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / f"{number}.csv").write_text("a,b\n", "utf-8")

@@ -58,7 +58,7 @@ def build(settings: Settings) -> Assembled:
         resources,
         [read, write, files, schema, dba],
         [resources, Prompts(resources), Completions(policy, pools)],
-        dependencies=[policy, RowFileFolder(policy.folder), pools, pages],
+        dependencies=[policy, RowFileFolder(policy.folder, policy.may_show_files), pools, pages],
         switches={
             "write": settings.write,
             "files": bool(settings.files),

@@ -30,7 +30,16 @@ from mcp_batteries.observability.outcomes import outcome_of
 from mcp_batteries.redaction.text import redact_json
 from mcp_batteries.sdk import connection_of
 
-__all__ = ["Audit", "caller_key", "caller_of_scope", "describe_caller", "local_user", "token_claim", "token_owner"]
+__all__ = [
+    "Audit",
+    "caller_key",
+    "caller_of_scope",
+    "describe_caller",
+    "has_token",
+    "local_user",
+    "token_claim",
+    "token_owner",
+]
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 _UNKNOWN = "unknown"
@@ -222,6 +231,11 @@ def token_owner(token: AccessToken) -> str:
     if issuer:
         return f"{token.subject}@{issuer}"
     return token.subject or token.client_id
+
+
+def has_token() -> bool:
+    """Return whether the current call came with a token, whose scopes may allow less than the server does."""
+    return get_access_token() is not None
 
 
 def token_claim(name: str) -> str | None:

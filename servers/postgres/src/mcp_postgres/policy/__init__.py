@@ -12,7 +12,7 @@ from typing import Protocol
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Unavailable, quote
-from mcp_batteries.observability.audit import token_claim
+from mcp_batteries.observability.audit import has_token, token_claim
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.language.qualified_names import parse_qualified_names
 from mcp_batteries.sql.policy import (
@@ -198,6 +198,14 @@ class Policy(sql.Policy[Table, Request]):
     def has_callers(self) -> bool:
         """Whether each caller has a separate role in the databases."""
         return self._claim is not None
+
+    def may_show_files(self) -> bool:
+        """Return whether the caller may import any file into a database that is served whole: then lines are no news.
+
+        A file may hold what a part leaves out.
+        """
+        is_whole = not any(self.parts.values())
+        return self.can_write and is_whole and not has_token()
 
     def _caller_role(self) -> str | None:
         """Return the role of the current call; None if its token names none, and then no database is opened for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -69,8 +69,12 @@ class RowFiles:
     count: int
 
     @classmethod
-    def in_folder(cls, folder: str | None) -> RowFiles | None:
-        """Return the files with rows in a folder and below it, but those that go away meanwhile; None without one."""
+    def in_folder(cls, folder: str | None, *, with_lines: bool = True) -> RowFiles | None:
+        """Return the files with rows in a folder and below it, but those that go away meanwhile; None without one.
+
+        Args:
+            with_lines: show the first lines of few files.
+        """
         if folder is None:
             return None
         names = [name for name in list_files(folder) if name.lower().endswith(READ_FILE_SUFFIXES)]
@@ -81,7 +85,7 @@ class RowFiles:
             except OSError:
                 continue
             file = RowFile(name, size)
-            if len(names) <= _MAX_SHOWN_FILES and name.lower().endswith(_TEXT_SUFFIXES):
+            if with_lines and len(names) <= _MAX_SHOWN_FILES and name.lower().endswith(_TEXT_SUFFIXES):
                 file = _with_head(folder, file)
             files.append(file)
         return cls(files, len(names))
@@ -98,13 +102,20 @@ class RowFiles:
 
 @dataclass(frozen=True)
 class RowFileFolder:
-    """The operator's folder for files; without a path there is none."""
+    """The operator's folder for files.
+
+    Attributes:
+        path: None where there is none.
+        may_show_lines: tells whether the current caller could read what is in the files anyway.
+    """
 
     path: str | None
+    may_show_lines: Callable[[], bool] = lambda: True
 
     async def list_files(self) -> RowFiles | None:
         """Return its files with rows; None where there is no folder."""
-        return await run_in_thread(lambda _: RowFiles.in_folder(self.path))
+        with_lines = self.may_show_lines()
+        return await run_in_thread(lambda _: RowFiles.in_folder(self.path, with_lines=with_lines))
 
 
 def _with_head(folder: str, file: RowFile) -> RowFile:
@@ -156,9 +167,11 @@ def _decode(start: bytes) -> str | None:
 def _find_head(text: str, *, is_whole: bool) -> list[str]:
     """Return the first lines of a text that may go on."""
     head: list[str] = []
-    for line in text.split("\n")[:_MAX_HEAD_LINES]:
+    lines = text.split("\n")
+    for number, line in enumerate(lines[:_MAX_HEAD_LINES], 1):
+        is_cut = number == len(lines) and not is_whole
         line = line.removesuffix("\r")
-        if len(line) > _MAX_LINE_CHARACTERS:
+        if is_cut or len(line) > _MAX_LINE_CHARACTERS:
             line = f"{line[:_MAX_LINE_CHARACTERS]}…"
         head.append(line)
     if is_whole and head and head[-1] == "":
