@@ -6,7 +6,7 @@ import pytest
 
 from mcp_postgres.engine.catalog import description
 from mcp_postgres.engine.query import value_counts
-from postgres.serving import inside, major, make, text_of
+from postgres.serving import cluster, inside, major, make, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -147,6 +147,61 @@ async def test_what_the_role_may_not_read_or_there_is_no_time_for_is_told_by_sta
     async with inside(f"app={base.url('owner')}") as wire:
         listed = text_of(await wire.call("list_objects", name="pay"))
         assert by_statistics in listed and "with %" in listed and ":rows" not in listed, listed
+
+
+async def test_what_a_list_counts_is_true_of_all_rows() -> None:
+    base = make("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    base.run(
+        "CREATE TABLE gone (id integer, state text); INSERT INTO gone SELECT n, 'paid' FROM generate_series(1, 50) n;"
+        "ANALYZE gone; DELETE FROM gone; CREATE TABLE fresh (id integer);"
+        "CREATE TABLE prose (body text, big numeric, mood mood);"
+        "INSERT INTO prose SELECT repeat('a', 59) || ' ' || n, 10::numeric ^ 5000, 'ok' FROM generate_series(1, 9) n;"
+        "INSERT INTO prose VALUES (' ' || repeat('b', 90), 1, 'ok');"
+        "CREATE FUNCTION shown(mood) RETURNS json LANGUAGE sql RETURN '\"x\"'::json;"
+        "CREATE CAST (mood AS json) WITH FUNCTION shown(mood)",
+        "owner",
+    )
+    async with inside(f"app={base.url('owner')}") as wire:
+        listed = text_of(await wire.call("list_objects"))
+    assert "public.gone 0 rows, " in listed and ": id integer, state text\n" in listed and "%" not in listed, listed
+    assert "public.fresh 0 rows, 0 bytes: id integer\n" in listed, listed
+    prose = re.search("public.prose 10 rows, (.*)", listed)
+    assert prose and len(prose[1]) < 300, listed
+    assert ", spaces around 1)" in prose[1] and f"(1 to 1{'0' * 27}…)" in prose[1] and '("ok":10)' in prose[1], listed
+
+
+async def test_a_list_reads_nothing_from_another_server() -> None:
+    base = make("CREATE TABLE far (n integer)")
+    base.run(
+        "CREATE EXTENSION postgres_fdw; CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw"
+        f" OPTIONS (host '127.0.0.1', port '{cluster().wait_until_ready()}', dbname '{base.name}');"
+        "GRANT USAGE ON FOREIGN SERVER other TO owner;"
+        "CREATE USER MAPPING FOR owner SERVER other OPTIONS (user 'owner', password 'owner')"
+    )
+    base.run(
+        "INSERT INTO far VALUES (20); CREATE TABLE days (n integer) PARTITION BY RANGE (n);"
+        "CREATE TABLE near PARTITION OF days FOR VALUES FROM (0) TO (10); INSERT INTO near VALUES (1);"
+        "CREATE FOREIGN TABLE distant PARTITION OF days FOR VALUES FROM (10) TO (90) SERVER other"
+        " OPTIONS (table_name 'far')",
+        "owner",
+    )
+    async with inside(f"app={base.url('owner')}") as wire:
+        listed = text_of(await wire.call("list_objects", name="days"))
+        assert "public.days (partitioned table) not analyzed" in listed, listed
+        base.run("ALTER TABLE days DETACH PARTITION distant", "owner")
+        assert "n integer (1 to 1)" in text_of(await wire.call("list_objects", name="days"))
+
+
+async def test_a_list_has_the_indexes_that_serve_and_each_once() -> None:
+    base = make(
+        "CREATE TABLE t (id integer PRIMARY KEY, n integer, span int4range, EXCLUDE USING gist (span WITH &&));"
+        "CREATE INDEX t_n ON t (n); CREATE INDEX broken ON t (lower(span)); CREATE UNIQUE INDEX broken_too ON t (span);"
+        "ALTER TABLE t ADD CONSTRAINT t_n FOREIGN KEY (n) REFERENCES t"
+    )
+    base.run("UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('broken'::regclass, 'broken_too'::regclass)")
+    async with inside(f"app={base.url('owner')}") as wire:
+        listed = text_of(await wire.call("list_objects"))
+    assert "; EXCLUDE USING gist (span WITH &&); INDEX (n)\n" in listed, listed
 
 
 async def test_few_tables_are_listed_with_types_and_functions() -> None:

@@ -324,7 +324,7 @@ def _list_constraints(group: Sequence[_Json], layout: _Layout) -> list[str]:
         return []
     lines = [*_list_rules_of_rows(details), *_list_code(details)]
     if layout.is_profiled:
-        lines += _list_plain_indexes(details)
+        lines += _list_indexes(details, unique=False)
     lines = [_shorten(line, _MAX_CONSTRAINT_CHARACTERS) for line in lines]
     if details["grants"] and not layout.common_grants:
         lines.append(f"granted to {' and '.join(details['grants'])}")
@@ -336,21 +336,21 @@ def _list_constraints(group: Sequence[_Json], layout: _Layout) -> list[str]:
 def _list_rules_of_rows(details: _Json) -> list[str]:
     """Return the constraints that are no plain keys, and the unique indexes without a constraint."""
     lines = [item["definition"] for item in details["constraints"] if not _is_plain_key(item["definition"])]
-    constraints = {item["name"] for item in details["constraints"]}
-    for index in details["indexes"]:
-        match = _INDEX.fullmatch(index["definition"])
-        if match is not None and match[1] and unquote_identifier(match["name"]) not in constraints:
-            lines.append(f"UNIQUE {match['what'].removeprefix('btree ')}")
+    lines += _list_indexes(details, unique=True)
     return lines
 
 
-def _list_plain_indexes(details: _Json) -> list[str]:
-    """Return the indexes that forbid nothing."""
+def _list_indexes(details: _Json, *, unique: bool) -> list[str]:
+    """Return the indexes that no constraint made, those that forbid something or the others; an invalid one is none."""
+    title = "UNIQUE" if unique else "INDEX"
+    constraints = _name_constraints_with_index(details)
     lines: list[str] = []
     for index in details["indexes"]:
         match = _INDEX.fullmatch(index["definition"])
-        if match is not None and not match[1]:
-            lines.append(f"INDEX {match['what'].removeprefix('btree ')}")
+        if match is None or bool(match[1]) != unique:
+            continue
+        if index["valid"] and unquote_identifier(match["name"]) not in constraints:
+            lines.append(f"{title} {match['what'].removeprefix('btree ')}")
     return lines
 
 
@@ -600,7 +600,7 @@ class TableInfo:
         table = self.description
         if not table["indexes"]:
             return []
-        constraints = {item["name"] for item in table["constraints"] if item["definition"].startswith(_WITH_INDEX)}
+        constraints = _name_constraints_with_index(table)
         since = table["scans_since"] or "statistics began"
         lines = [_format_index(index, constraints) for index in table["indexes"]]
         return [f"indexes, with scans since {since}:", *lines]
@@ -663,6 +663,11 @@ def _format_values(column: _Json) -> list[str]:
 _WITH_INDEX = ("PRIMARY KEY", "UNIQUE", "EXCLUDE")
 _WORD = r'(?:"(?:[^"]|"")+"|[^\s".]+)'
 _INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX (?P<name>{_WORD}) ON (?:{_WORD}\.)?{_WORD} USING (?P<what>.+)", re.DOTALL)
+
+
+def _name_constraints_with_index(table: _Json) -> set[str]:
+    """Return the constraints of a table that are indexes of the same name."""
+    return {item["name"] for item in table["constraints"] if item["definition"].startswith(_WITH_INDEX)}
 
 
 def _format_index(index: _Json, constraints: Collection[str]) -> str:

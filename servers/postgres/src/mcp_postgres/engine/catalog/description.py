@@ -65,6 +65,8 @@ _LOCKED_INDEX = """(SELECT format('CREATE %sINDEX %I ON %I.%I USING %s (%s)%s',
 _DESCRIBE = f"""
 WITH {LOCKED_RELATIONS} SELECT json_build_object(
   'oid', c.oid::text, 'reads_others', c.relkind = 'm' OR c.relhassubclass,
+  'has_foreign_partitions', c.relkind = 'p' AND EXISTS (SELECT FROM pg_foreign_table f
+      WHERE f.ftrelid IN (SELECT t.relid FROM {PARTITION_TREE} t)),
   'comment', obj_description(c.oid, 'pg_class'),
   'rows', CASE WHEN c.relkind = 'p' THEN (SELECT CASE WHEN max(l.reltuples) < 0 THEN -1 ELSE
       sum(greatest(l.reltuples, 0)) END FROM {PARTITION_TREE} t

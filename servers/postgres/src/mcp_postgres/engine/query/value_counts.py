@@ -31,9 +31,10 @@ _MAX_BOUND_CHARACTERS = 28
 _MAX_READ_CHARACTERS = 60
 _KINDS = ("table", "partitioned table")
 _BOOLEAN = "boolean"
+# Where a text was cut, a space before the cut is inside it.
 _FACTS_OF_TEXTS = (
     ", 'least', to_json(min(v))::text, 'greatest', to_json(max(v))::text, 'empty', sum(n) FILTER (WHERE v = ''),"
-    " 'spaced', sum(n) FILTER (WHERE v <> btrim(v))"
+    f" 'spaced', sum(n) FILTER (WHERE v <> ltrim(v) OR v <> rtrim(v) AND length(v) < {_MAX_READ_CHARACTERS})"
 )
 _TEXT = re.compile(r"text|character varying(?:\(.+\))?|character\(.+\)")
 # PostgreSQL's own types with an order; it puts a schema before the name of any other type.
@@ -87,9 +88,12 @@ async def _describe_table(
 
 def _is_small_table(table: Mapping[str, Any]) -> bool:
     """Return whether all rows that a query of a table reads are its own, those of partitions too, and are few."""
-    if table["kind"] not in _KINDS or table["locked"] or table["filtered"] or not table["bytes"]:
+    if table["kind"] not in _KINDS or table["locked"] or table["filtered"] or table["bytes"] is None:
         return False
     if table["details"]["reads_others"] and table["kind"] == "table":
+        return False
+    if table["details"]["has_foreign_partitions"]:
+        # Their size is not known here, and reading them is work for another server.
         return False
     return table["bytes"] <= _MAX_TABLE_BYTES and len(table["details"]["columns"]) <= _MAX_COLUMNS
 
@@ -108,15 +112,23 @@ def _build_facts(table: str, column: Mapping[str, Any]) -> str:
     if _TEXT.fullmatch(column["type"]):
         # A text of another collation takes many times as long to compare.
         return _group_values(table, f'left({name}, {_MAX_READ_CHARACTERS}) COLLATE "C"', _FACTS_OF_TEXTS)
-    if column["type"] == _BOOLEAN or column["enum"] is not None:
+    if column["type"] == _BOOLEAN:
         return _group_values(table, name, "")
+    if column["enum"] is not None:
+        # Any other way from an enum to text or JSON may be a cast that somebody defined.
+        return _group_values(table, f"enum_out({name})::text", "")
     facts = f"'null', count(*) - count({name})"
     if _NUMBER.fullmatch(column["type"]):
-        facts += f", 'least', to_json(min({name}))::text, 'greatest', to_json(max({name}))::text"
+        facts += f", 'least', {_build_number(f'min({name})')}, 'greatest', {_build_number(f'max({name})')}"
     elif _TIME.fullmatch(column["type"]):
         # As queries show it: JSON of PostgreSQL's has a T between day and time.
         facts += f", 'least', to_json(min({name})::text)::text, 'greatest', to_json(max({name})::text)::text"
     return f"json_build_object({facts})"
+
+
+def _build_number(value: str) -> str:
+    """Return SQL for a number as JSON; of one with up to 147,455 digits, as a numeric may have, for the first."""
+    return f"left(to_json({value})::text, {_MAX_READ_CHARACTERS})"
 
 
 def _group_values(table: str, value: str, more_facts: str) -> str:
@@ -129,8 +141,10 @@ def _group_values(table: str, value: str, more_facts: str) -> str:
 
 def _read_facts(facts: Mapping[str, Any] | None, row_count: int) -> ColumnValues | None:
     """Return what the rows say of a column; None where it is not read."""
-    if facts is None or row_count == 0:
+    if facts is None:
         return None
+    if row_count == 0:
+        return ColumnValues(0)
     nulls = facts["null"] or 0
     values = [(value or "null", frequency) for value, frequency in facts.get("values") or ()]
     if _are_worth_listing(values):
@@ -155,9 +169,9 @@ def _are_worth_listing(values: Sequence[tuple[str, int]]) -> bool:
 
 
 def _shorten(value: str) -> str:
-    """Return a value as JSON; of a long text its beginning."""
+    """Return a value as JSON; of a long one its beginning."""
     if not value.startswith('"'):
-        return value
+        return value if len(value) <= _MAX_BOUND_CHARACTERS else f"{value[:_MAX_BOUND_CHARACTERS]}…"
     text: str = json.loads(value)
     if len(text) <= _MAX_BOUND_CHARACTERS:
         return value
