@@ -491,7 +491,15 @@ async def test_a_table_that_is_not_there_is_answered_with_those_that_are() -> No
     async with inside("--write", f"app={base.url('owner')}") as wire:
         for tool, sql in (("query_rows", "SELECT * FROM orders"), ("write_rows", "DELETE FROM orders")):
             said = text_of(await wire.call(tool, sql=sql))
-            assert re.search(r'There are: `(public\.)?days` \(day\), `(public\.)?kunde` \(id, "Name"\)\.', said), said
+            assert re.search(
+                r'Tables of this database: `(public\.)?days` \(day\), `(public\.)?kunde` \(id, "Name"\)\.', said
+            ), said
+        said = text_of(await wire.call("query_rows", sql="SELECT o.id FROM kunde k"))
+        assert "Tables of" not in said, said
+        base.run("CREATE EXTENSION pg_stat_statements")
+        base.run("CREATE TABLE secret (pay integer)")
+        said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
+        assert "kunde" in said and "pg_stat" not in said and "secret" not in said, said
         base.run("".join(f"CREATE TABLE {letter * 9} (x integer);" for letter in "abcdefghi"), "owner")
         said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
-        assert "There are" not in said and "`search_schema`" in said, said
+        assert "Tables of" not in said and "`search_schema`" in said, said

@@ -369,19 +369,20 @@ async def test_a_table_that_is_not_there_is_answered_with_those_that_are(tmp_pat
     path = tmp_path / "a.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
-            'CREATE TABLE kunde (id, "Name ""x"""); CREATE VIEW "Alle Kunden" AS SELECT id FROM kunde'
+            'CREATE TABLE kunde (id, "Name ""x"""); CREATE VIEW "Alle Kunden" AS SELECT id FROM kunde;'
+            "CREATE VIEW broken AS SELECT * FROM gone"
         )
     async with served(path, "--write") as wire:
         for tool, sql in (("query_rows", "SELECT * FROM orders"), ("write_rows", "DELETE FROM orders")):
             said = text_of(await wire.call(tool, sql=sql))
-            assert 'There are: `"Alle Kunden"` (id), `kunde` (id, "Name ""x""").' in said, said
+            assert 'Tables of this database: `"Alle Kunden"` (id), `broken`, `kunde` (id, "Name ""x""").' in said, said
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"CREATE TABLE wide ({', '.join(f'column_{number}' for number in range(60))})")
     async with served(path) as wire:
         said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
-        assert 'There are: `"Alle Kunden"`, `kunde`, `wide`.' in said, said
+        assert 'Tables of this database: `"Alle Kunden"`, `broken`, `kunde`, `wide`.' in said, said
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript("".join(f"CREATE TABLE {letter * 9} (x);" for letter in "abcdefgh"))
     async with served(path) as wire:
         said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
-        assert "There are" not in said and "`list_tables`" in said, said
+        assert "Tables of" not in said and "`list_tables`" in said, said

@@ -152,5 +152,12 @@ def name_tables(tables: Mapping[str, Sequence[str]]) -> str:
         return ""
     names = [f"`{table}`" for table in tables]
     if sum(map(len, tables.values())) <= _MAX_NAMED_COLUMNS:
-        names = [f"`{table}` ({', '.join(columns)})" for table, columns in tables.items()]
-    return f"There are: {', '.join(names)}."
+        names = [_name_with_columns(table, columns) for table, columns in tables.items()]
+    return f"Tables of this database: {', '.join(names)}."
+
+
+def _name_with_columns(table: str, columns: Sequence[str]) -> str:
+    """Return a table with its columns; a view that can't be read has none."""
+    if columns:
+        return f"`{table}` ({', '.join(columns)})"
+    return f"`{table}`"

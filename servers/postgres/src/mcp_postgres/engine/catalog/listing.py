@@ -15,24 +15,26 @@ from mcp_postgres.engine.catalog.locked_relations import (
     TOTAL_SIZE,
     UNANALYZED,
 )
-from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME, RELATION_KIND, USER_SCHEMA
+from mcp_postgres.engine.catalog.relation_sql import (
+    IS_OF_EXTENSION,
+    IS_READABLE,
+    QUALIFIED_NAME,
+    RELATION_KIND,
+    USER_SCHEMA,
+)
 from mcp_postgres.engine.connection.session import Session, fetch_json
 
 __all__ = ["list_objects", "list_schemas"]
 
 # Labels of an enum that stand with a column.
 _MAX_LABELS = 12
-_READABLE = "(has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))"
 # What two schemas have in common that are alike, for the role: relations with their columns, and functions.
 _SHAPE = f"""md5(string_agg(concat_ws(' ', c.relkind, c.relname, (SELECT string_agg(concat_ws(' ', a.attname,
         y.typname, a.atttypmod), ',' ORDER BY a.attnum) FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)), ';' ORDER BY c.relname)
-        FILTER (WHERE NOT c.relispartition AND {_READABLE})
+        FILTER (WHERE NOT c.relispartition AND {IS_READABLE})
     || coalesce((SELECT string_agg(concat_ws(' ', p.proname, p.pronargs), ';' ORDER BY p.proname, p.pronargs)
         FROM pg_proc p WHERE p.pronamespace = n.oid), ''))"""
-# Whether a relation is part of an extension, which a list without a schema leaves out.
-_OF_EXTENSION = """EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.objsubid = 0
-        AND d.classid = 'pg_class'::regclass AND d.deptype IN ('e', 'i'))"""
 # Tables that inherit, of which a list without a schema shows only the one they inherit: chunks of TimescaleDB, or
 # partitions as they were made before PostgreSQL had them.
 _MAX_CHILDREN = 20
@@ -46,12 +48,12 @@ _SCHEMAS = f"""
 WITH {LOCKED_RELATIONS}, {_CROWDS} SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
     SELECT n.nspname AS name, quote_ident(n.nspname) AS spelled,
         nullif(obj_description(n.oid, 'pg_namespace'), 'standard public schema') AS comment,
-        count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND {_READABLE}
-            AND NOT {_OF_EXTENSION} AND NOT {_IN_CROWD}) AS tables,
-        count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm') AND {_READABLE} AND NOT {_OF_EXTENSION}) AS views,
-        count(c.oid) FILTER (WHERE NOT c.relispartition AND {_OF_EXTENSION}) AS of_extensions,
-        count(c.oid) FILTER (WHERE NOT c.relispartition AND NOT {_READABLE} AND NOT {_OF_EXTENSION}) AS unreadable,
-        count(c.oid) FILTER (WHERE {_READABLE} AND NOT {_OF_EXTENSION} AND {_IN_CROWD}) AS inheriting,
+        count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND {IS_READABLE}
+            AND NOT {IS_OF_EXTENSION} AND NOT {_IN_CROWD}) AS tables,
+        count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm') AND {IS_READABLE} AND NOT {IS_OF_EXTENSION}) AS views,
+        count(c.oid) FILTER (WHERE NOT c.relispartition AND {IS_OF_EXTENSION}) AS of_extensions,
+        count(c.oid) FILTER (WHERE NOT c.relispartition AND NOT {IS_READABLE} AND NOT {IS_OF_EXTENSION}) AS unreadable,
+        count(c.oid) FILTER (WHERE {IS_READABLE} AND NOT {IS_OF_EXTENSION} AND {_IN_CROWD}) AS inheriting,
         coalesce(sum({TOTAL_SIZE}) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes,
         count(*) FILTER (WHERE c.relkind IN ('r', 'm') AND {IS_LOCKED.format(oid="c.oid")}) AS locked,
         {_SHAPE} AS shape
@@ -120,8 +122,8 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS 
         JOIN pg_namespace fn ON fn.oid = f.relnamespace WHERE k.conrelid = c.oid AND k.contype = 'f') AS refers
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ({{kinds}}) AND NOT c.relispartition AND {_IN_SCHEMA} AND {RELATION_LISTED}
-    AND (c.relkind = 'S' OR {_READABLE})
-    AND NOT (($1::text IS NULL OR c.relkind = 'S') AND {_OF_EXTENSION})
+    AND (c.relkind = 'S' OR {IS_READABLE})
+    AND NOT (($1::text IS NULL OR c.relkind = 'S') AND {IS_OF_EXTENSION})
     AND NOT ($1::text IS NULL AND $2::text IS NULL AND {_IN_CROWD})
 """
 _FUNCTIONS = f"""

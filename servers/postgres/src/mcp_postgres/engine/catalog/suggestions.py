@@ -13,7 +13,7 @@ from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.sql.language import suggestions
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, WHOLE_SCHEMA_LISTED
-from mcp_postgres.engine.catalog.relation_sql import USER_SCHEMA
+from mcp_postgres.engine.catalog.relation_sql import IS_OF_EXTENSION, IS_READABLE, USER_SCHEMA
 from mcp_postgres.engine.catalog.syntax_suggestions import (
     ERROR_POSITION,
     FOREIGN_FUNCTIONS,
@@ -50,7 +50,7 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(c.rel
     {USER_SCHEMA}
     AND {RELATION_LISTED} AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MAX_NAMES}) x
 """
-# Tables and views with their columns; one more than is told if there is.
+# The tables and views of a list, with their columns; one more than is told if there is.
 _RELATIONS_WITH_COLUMNS = f"""
 SELECT coalesce(json_object_agg(x.spelled, x.columns ORDER BY x.spelled), '{{}}')::text FROM (SELECT CASE WHEN
     pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname) END AS spelled,
@@ -58,7 +58,7 @@ SELECT coalesce(json_object_agg(x.spelled, x.columns ORDER BY x.spelled), '{{}}'
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
     AND NOT c.relispartition AND {USER_SCHEMA} AND {RELATION_LISTED} AND has_schema_privilege(n.oid, 'USAGE')
-    LIMIT {suggestions.MAX_NAMED_TABLES + 1}) x
+    AND {IS_READABLE} AND NOT {IS_OF_EXTENSION} LIMIT {suggestions.MAX_NAMED_TABLES + 1}) x
 """
 _INDEXES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'i', 'I'")
 _SEQUENCES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'S'")
@@ -185,8 +185,8 @@ async def _suggest_names(session: Session, missing: MissingName, sql: str) -> st
 
 
 async def _name_tables(session: Session, missing: MissingName) -> str:
-    """Return which tables and views there are, where one is missing; empty where there are many."""
-    if missing.kind != "relation":
+    """Return which tables and views there are, where one is missing and no alias; empty where there are many."""
+    if missing.kind != "relation" or "missing FROM-clause" in missing.failure:
         return ""
     return suggestions.name_tables(await fetch_json(session, _RELATIONS_WITH_COLUMNS))
 
