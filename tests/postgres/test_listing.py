@@ -1,6 +1,7 @@
 """What `list_objects` tells of each kind: what refers to what, who may do what, and how many of it fit an answer."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -168,6 +169,25 @@ async def test_what_a_list_counts_is_true_of_all_rows() -> None:
     prose = re.search("public.prose 10 rows, (.*)", listed)
     assert prose and len(prose[1]) < 300, listed
     assert ", spaces around 1)" in prose[1] and f"(1 to 1{'0' * 27}…)" in prose[1] and '("ok":10)' in prose[1], listed
+
+
+async def test_tables_of_which_a_list_tells_no_values_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    describe = value_counts._describe_table  # pyright: ignore[reportPrivateUsage]
+
+    async def note(pages: Any, database: Any, table: Any, deadline: float) -> Any:
+        read.append(table["name"])
+        return await describe(pages, database, table, deadline)
+
+    monkeypatch.setattr(value_counts, "_describe_table", note)
+    base = make("".join(f"CREATE TABLE {name} (n integer);" for name in ("log_1", "log_2", "log_3", "one")))
+    async with inside(f"app={base.url('owner')}") as wire:
+        assert "(3 of them)" in text_of(await wire.call("list_objects")) and read == ["one"]
+        for number in range(5):
+            columns = ", ".join(f"c{column} integer" for column in range(25))
+            base.run(f"CREATE TABLE wide_{'abcde'[number]} ({columns}, only_{number} text)", "owner")
+        read.clear()
+        assert "wide_e " in text_of(await wire.call("list_objects", name="wide")) and read == []
 
 
 async def test_a_list_reads_nothing_from_another_server() -> None:

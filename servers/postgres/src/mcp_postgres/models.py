@@ -26,6 +26,7 @@ __all__ = [
     "Report",
     "RowCount",
     "TableInfo",
+    "find_lone_tables",
 ]
 
 _Json = Mapping[str, Any]
@@ -220,6 +221,12 @@ def _format_objects(objects: Sequence[_Json]) -> list[str]:
         return [*_list_legend(groups, layout), *lines]
     note = f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]"
     return [note, *map(_format_briefly, groups)]
+
+
+def find_lone_tables(objects: Sequence[_Json]) -> set[str]:
+    """Return the names of tables that stand in a line of their own, not in one with others of their shape."""
+    groups = group_numbered_tables(objects, _group_name, _group_facts)
+    return {_group_name(group[0]) for group in groups if len(group) == 1}
 
 
 def _group_name(item: _Json) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from mcp_batteries.errors import Problem
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_postgres.engine.query.pages import ResultPages
-from mcp_postgres.models import PROFILED_TABLES, Catalog, ColumnValues
+from mcp_postgres.models import PROFILED_TABLES, Catalog, ColumnValues, find_lone_tables
 from mcp_postgres.policy import Database, internal_statement
 
 __all__ = ["count_values"]
@@ -22,6 +22,8 @@ _SECONDS = 1.0
 # Of a table with its indexes; a larger or wider one is not read.
 _MAX_TABLE_BYTES = 32_000_000
 _MAX_COLUMNS = 30
+# Of all tables of a database together; of more the list would be long.
+_MAX_LISTED_COLUMNS = 100
 _MAX_ANSWER_BYTES = 1_000_000
 _MAX_VALUES = 20
 _MAX_VALUE_CHARACTERS = 24
@@ -58,7 +60,15 @@ async def _describe_objects(
 ) -> Sequence[Mapping[str, Any]]:
     if len(objects) > PROFILED_TABLES:
         return objects
-    return [await _describe_table(pages, database, table, deadline) for table in objects]
+    if sum(len(table["columns"] or ()) for table in objects) > _MAX_LISTED_COLUMNS:
+        return objects
+    lone_tables = find_lone_tables(objects)
+    described: list[Mapping[str, Any]] = []
+    for table in objects:
+        if str(table["spelled"]) in lone_tables:
+            table = await _describe_table(pages, database, table, deadline)
+        described.append(table)
+    return described
 
 
 async def _describe_table(
