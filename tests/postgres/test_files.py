@@ -57,7 +57,12 @@ async def test_what_goes_out_comes_back_exactly(tmp_path: Path, ending: str) -> 
 
 @pytest.mark.parametrize(
     ("more", "is_shown"),
-    [(["--write"], True), ([], False), (["--write", "--read-only"], False), (["--write", "--mask", "public.t.name"], False)],
+    [
+        (["--write"], True),
+        ([], False),
+        (["--write", "--read-only"], False),
+        (["--write", "--mask", "public.t.name"], False),
+    ],
 )
 async def test_a_list_shows_lines_of_files_to_whom_may_import_them(
     tmp_path: Path, more: list[str], is_shown: bool
