@@ -167,6 +167,10 @@ async def test_a_short_list_tells_what_a_change_may_meet(shop: Path) -> None:
         assert parts in said, said
         assert re.search(r"- both \(view\): .*; 1 trigger\n", said), said
         assert "- child 0 rows: parts_id -> parts?, note default 'CHECK (x)'\n" in said, said
+    async with served("--mask", "parts.n", shop) as wire:
+        said = text_of(await wire.call("list_tables", name="parts"))
+        assert "; UNIQUE (n, …) WHERE …; UNIQUE (code); INDEX (…) WHERE …; INDEX (n)" in said, said
+        assert "> 1" not in said and "> 5" not in said, said
 
 
 async def test_tables_tell_how_they_are_joined(shop: Path) -> None:

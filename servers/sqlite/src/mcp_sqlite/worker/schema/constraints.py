@@ -35,7 +35,7 @@ def describe_constraints(
     Args:
         with_indexes: list those that forbid nothing too.
     """
-    constraints = _list_unique(database, entry.name)
+    constraints = _list_index_columns(database, entry.name, unique=True)
     if with_indexes:
         constraints += _list_plain_indexes(database, entry)
     constraints += _find_checks(entry.sql)
@@ -47,24 +47,25 @@ def describe_constraints(
     return constraints
 
 
-def _list_unique(database: Database, table: str) -> list[str]:
-    """Return what must be unique, other than the primary key."""
-    constraints: list[str] = []
+def _list_index_columns(database: Database, table: str, *, unique: bool) -> list[str]:
+    """Return the indexes that forbid what is twice, other than the primary key, or the others, without expressions."""
+    title = "UNIQUE" if unique else "INDEX"
+    indexes: list[str] = []
     for _, name, is_unique, origin, is_partial in query_unless_broken(
         database, f"PRAGMA main.index_list({quote_identifier(table)})"
     ):
-        if not is_unique or origin == "pk":
+        if bool(is_unique) != unique or origin == "pk":
             continue
         rows = query_unless_broken(database, f"PRAGMA main.index_info({quote_identifier(name)})")
         columns = ["…" if column is None else spell_identifier(str(column)) for _, _, column in rows]
-        constraints.append(f"UNIQUE ({', '.join(columns)}){' WHERE …' if is_partial else ''}")
-    return constraints
+        indexes.append(f"{title} ({', '.join(columns)}){' WHERE …' if is_partial else ''}")
+    return indexes
 
 
 def _list_plain_indexes(database: Database, entry: TableEntry) -> list[str]:
-    """Return the indexes that forbid nothing, as they were written; nothing where columns are masked."""
+    """Return the indexes that forbid nothing, as they were written; where columns are masked, without expressions."""
     if any(database.is_masked(entry.name, column) for column in list_column_names(database, entry.name)):
-        return []
+        return _list_index_columns(database, entry.name, unique=False)
     rows = query_unless_broken(
         database,
         "SELECT m.sql FROM pragma_index_list(?, 'main') i JOIN sqlite_master m ON m.type = 'index' AND m.name = i.name"
