@@ -1,6 +1,7 @@
 """What users reported of other programs that run Git, tried on mcp-git with repositories of our own."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -420,6 +421,42 @@ async def test_what_is_assumed_unchanged_stays_out_of_a_commit_of_paths(paths: l
         assert (await ask("create_commit", message="third", paths=["env"])).startswith("failed: ")
     assert repository.git("show", "HEAD:env") == "KEY=\n"
     assert repository.git("ls-files", "-v", "env") == "h env\n"
+
+
+@pytest.mark.reported("gitbutlerapp/gitbutler#2674")
+async def test_what_was_staged_before_it_was_assumed_unchanged_stays_staged(repository: Made) -> None:
+    repository.commit("first", {"env": "KEY=\n", "a.txt": "a\n"})
+    repository.write("env", "KEY=\nURL=\n")
+    repository.git("add", "env")
+    repository.git("update-index", "--assume-unchanged", "env")
+    repository.write("env", "KEY=secret\n")
+    repository.write("a.txt", "b\n")
+    repository.write("new/c.txt", "c\n")
+    async with serving(repository.path, "--write") as ask:
+        assert "committed 2 files" in await ask("create_commit", message="second", paths=["."])
+    assert repository.git("show", "HEAD:env") == "KEY=\n"
+    assert repository.git("show", ":env") == "KEY=\nURL=\n"
+    assert repository.git("ls-files", "-v", "env") == "h env\n"
+
+
+@pytest.mark.reported("gitbutlerapp/gitbutler#2674")
+@pytest.mark.parametrize(("command", "revision"), [("merge", "side"), ("cherry-pick", "side"), ("revert", "HEAD~1")])
+async def test_what_an_abort_leaves_alone_does_not_hinder_it(command: str, revision: str, repository: Made) -> None:
+    repository.commit("first", {"env": "KEY=\n", "a.txt": "a\n"})
+    repository.git("switch", "--quiet", "--create", "side")
+    repository.commit("side", {"a.txt": "side\n"})
+    repository.git("switch", "--quiet", "main")
+    for text in ("one\n", "two\n"):
+        repository.commit(text, {"a.txt": text})
+    repository.git("update-index", "--assume-unchanged", "env")
+    repository.write("env", "KEY=secret\n")
+    with suppress(AssertionError):  # There is a conflict.
+        repository.git(command, revision)
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("continue_operation", action="abort")
+        assert "nothing else uncommitted" in answer and "under way" not in answer, answer
+    assert (repository.path / "env").read_text() == "KEY=secret\n"
+    assert (repository.path / "a.txt").read_text() == "two\n"
 
 
 @pytest.mark.reported("gitbutlerapp/gitbutler#2674")

@@ -312,11 +312,14 @@ class OperationPlanner:
         Raises:
             Conflict: there is no other change.
         """
-        if not list_assumed_unchanged(self.git, self.repository, paths, self.cancel):
+        marked = frozenset(list_assumed_unchanged(self.git, self.repository, paths, self.cancel))
+        if not marked:
             return paths
         folders = [os.fsencode(path).rstrip(b"/") for path in paths]
         names = [name for entry in status.entries for name in (entry.path, entry.renamed_from) if name]
-        changed = [os.fsdecode(name) for name in names if is_at_or_below(name, folders)]
+        names = [os.fsdecode(name) for name in names if is_at_or_below(name, folders)]
+        # One that was staged before it was marked stays staged as it was.
+        changed = [name for name in names if name not in marked]
         if not changed:
             raise Conflict(
                 "Nothing there has changed but what is marked `--assume-unchanged`, which stays out of commits.",

@@ -346,7 +346,7 @@ class _Run:
     def _list_rewritten_paths(self) -> Sequence[str]:
         """Return below which paths git writes all files that differ, those too that it was told to overlook."""
         operation = self.operation
-        if self._resets_files() or operation.arguments[-1] == "--abort":
+        if self._resets_files():
             return ["."]
         if operation.command == "stash" and operation.arguments[1] == "push":
             return self._list_stash_paths()
