@@ -1667,6 +1667,78 @@ async def test_no_ignored_file_is_overwritten_by_a_commit_between_others(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(("tool", "revision"), [("run_rebase", "main"), ("run_cherry_pick", "topic..late")])
+@pytest.mark.parametrize("action", ["continue", "skip"])
+async def test_no_ignored_file_that_came_at_a_conflict_is_overwritten(
+    tmp_path: Path, tool: str, revision: str, action: str
+) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "--create", "late")
+    made.commit("in conflict", {"side.txt": "late\n", ".gitignore": "*.env\n"})
+    made.write("settings.env", "by mistake\n")
+    made.git("add", "--force", "settings.env")
+    made.git("commit", "--quiet", "--message", "by mistake")
+    made.git("rm", "--quiet", "settings.env")
+    made.commit("taken out")
+    made.git("switch", "--quiet", "main")
+    made.commit("main", {"side.txt": "main\n", ".gitignore": "*.env\n"})
+    if tool == "run_rebase":
+        made.git("switch", "--quiet", "late")
+    async with serving("--write", made.path) as asking:
+        assert "1 in conflict" in await asking(tool, rev=revision)
+        made.write("settings.env", "mine\n")
+        staged = {}
+        if action == "continue":
+            made.write("side.txt", "both\n")
+            staged = {"paths": ["side.txt"]}
+        answer = await asking("continue_operation", action=action, **staged)
+        assert answer.startswith("failed: `settings.env` is ignored here"), answer
+        assert (made.path / "settings.env").read_text() == "mine\n"
+        (made.path / "settings.env").unlink()
+        answer = await asking("continue_operation", action=action, **staged)
+        assert "under way" not in answer.splitlines()[0], answer
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tool", ["run_rebase", "run_merge", "run_cherry_pick"])
+async def test_no_ignored_file_is_overwritten_where_an_operation_is_aborted(tmp_path: Path, tool: str) -> None:
+    made = made_app(tmp_path)
+    made.commit("tracked", {"settings.env": "tracked\n"})
+    made.git("switch", "--quiet", "topic")
+    made.git("reset", "--quiet", "--hard", "main")
+    made.git("rm", "--quiet", "settings.env")
+    made.commit("taken out", {"side.txt": "topic\n", ".gitignore": "*.env\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("main", {"side.txt": "main\n"})
+    async with serving("--write", made.path) as asking:
+        assert "1 in conflict" in await asking(tool, rev="topic")
+        made.write("settings.env", "mine\n")
+        answer = await asking("continue_operation", action="abort")
+        assert answer.startswith("failed: `settings.env` is ignored here"), answer
+        assert (made.path / "settings.env").read_text() == "mine\n"
+        (made.path / "settings.env").unlink()
+        assert "under way" not in await asking("continue_operation", action="abort")
+    assert made.git("status", "--porcelain") == ""
+
+
+@pytest.mark.anyio
+async def test_the_undo_of_several_picks_leads_to_before_the_first(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("first of them", {"topic.txt": "topic\n"})
+    made.commit("in conflict", {"side.txt": "topic\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("main", {"side.txt": "main\n"})
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        assert "1 in conflict" in await asking("run_cherry_pick", rev="main..topic")
+        answer = await asking("continue_operation", action="continue", theirs=["side.txt"])
+        assert "(to before it began)" in answer, answer
+        await undone(asking, answer)
+    assert state(made) == before
+
+
+@pytest.mark.anyio
 async def test_nothing_that_is_staged_is_lost_before_the_first_commit(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.commit("second", {"new.txt": "old\n"})

@@ -168,6 +168,7 @@ class CommitOperation(Operation):
         resolved_paths: paths whose files it takes for resolved if they are in conflict.
         git_options: options of git itself, before the command.
         base: the commit on which a rebase in progress puts others, so that what it has is no news; empty otherwise.
+        start: the commit at which what is in progress began; empty for other operations.
     """
 
     stage_first: Sequence[GitInput] = ()
@@ -175,6 +176,7 @@ class CommitOperation(Operation):
     resolved_paths: Sequence[str] = ()
     git_options: Sequence[str] = ()
     base: str = ""
+    start: str = ""
 
     @property
     def is_taken_back(self) -> bool:

@@ -36,7 +36,7 @@ from mcp_git.engine.operation.untracked_files import (
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import select_options, split_names
 from mcp_git.engine.program.revisions import find_commits
-from mcp_git.engine.work_tree.in_progress import find_operations_in_progress, has_sequence
+from mcp_git.engine.work_tree.in_progress import find_operations_in_progress, find_start, has_sequence
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import count
@@ -577,8 +577,8 @@ class OperationPlanner:
             chosen_paths = list(sides)
             stage_first = [*plan_choice(self.git, self.repository, layout, sides, self.cancel), *stage_first]
             resolved_paths = _list_other_conflicts(status, resolved_paths, sides)
-        start = self._find_start(layout)[:HASH_LENGTH]
-        undo_calls = [format_call("run_reset", rev=start, mode="keep").with_remark(BEFORE_IT_BEGAN)]
+        start = find_start(layout) or read_status(self.git, self.repository, self.cancel).oid
+        undo_calls = [format_call("run_reset", rev=start[:HASH_LENGTH], mode="keep").with_remark(BEFORE_IT_BEGAN)]
         arguments = [command, f"--{action}"]
         git_options: Sequence[str] = ()
         if _has_scissors(layout):
@@ -594,15 +594,8 @@ class OperationPlanner:
             resolved_paths=resolved_paths,
             git_options=git_options,
             base=_find_rebase_base(layout),
+            start=start,
         )
-
-    def _find_start(self, layout: Layout) -> str:
-        """Return the commit at which what is in progress began."""
-        for folder in ("rebase-merge", "rebase-apply"):
-            original = read_small_file(os.path.join(layout.git_dir, folder, "orig-head"))
-            if original:
-                return original
-        return read_status(self.git, self.repository, self.cancel).oid
 
     def pick(
         self,

@@ -41,6 +41,7 @@ from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import (
     refuse_overwriting_ignored,
     refuse_overwriting_ignored_in_steps,
+    refuse_overwriting_ignored_on_reset,
     refuse_overwriting_untracked,
     refuse_removing_untracked,
     refuse_torn_stash,
@@ -48,7 +49,12 @@ from mcp_git.engine.operation.untracked_files import (
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_missing_contents
 from mcp_git.engine.work_tree.content_check import ContentCheck
-from mcp_git.engine.work_tree.in_progress import find_picked_commits, has_sequence
+from mcp_git.engine.work_tree.in_progress import (
+    find_picked_commits,
+    find_start,
+    has_further_commits,
+    list_remaining_commits,
+)
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer
@@ -232,6 +238,10 @@ class _Run:
             refuse_overwriting_ignored_in_steps(
                 self.git, self.repository, self.layout, commits, is_reverse, self.cancel
             )
+        if operation.arguments[-1] in ("--skip", "--abort"):
+            refuse_overwriting_ignored_on_reset(
+                self.git, self.repository, self.layout, self._find_reset_target(), self.cancel
+            )
         if self._resets_files():
             refuse_removing_untracked(self.git, self.repository, self.cancel)
         if paths := self._list_rewritten_paths():
@@ -295,9 +305,14 @@ class _Run:
         """Return the hashes of the commits that are made once more, or undone, one after the other; a line each."""
         operation = self.operation
         revision = operation.revision
-        if revision is None or operation.ends_in_progress:
-            return ""
         match operation.command:
+            case _ if operation.arguments[-1] in ("--continue", "--skip"):
+                remaining = list_remaining_commits(self.layout)
+                if not remaining:
+                    return ""
+                span = ["--no-walk=unsorted", *remaining]
+            case _ if revision is None:
+                return ""
             case "cherry-pick" | "revert" if isinstance(revision, Range):
                 span = [revision.text]
             case "cherry-pick" | "revert":
@@ -308,6 +323,12 @@ class _Run:
                 return ""
         arguments = ["rev-list", "--no-merges", *span, "--"]
         return self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128)).text
+
+    def _find_reset_target(self) -> str:
+        """Return the commit to which git resets the files where what is in progress is aborted, or a commit skipped."""
+        if self.operation.arguments[-1] == "--skip":
+            return "HEAD"
+        return find_start(self.layout) or "HEAD"
 
     def _refuse_contents_of_pick(self, check: ContentCheck, operation: PickOperation) -> None:
         sides = _list_sides(operation)
@@ -462,7 +483,7 @@ class _Run:
             Conflict: it did.
         """
         has_begun = now.oid == before.oid and now.in_progress[:1] != before.in_progress[:1]
-        if not has_begun or not is_empty_pick(self._find_picked_commits(), now) or has_sequence(self.layout):
+        if not has_begun or not is_empty_pick(self._find_picked_commits(), now) or has_further_commits(self.layout):
             return
         self.git.run(self.repository, [self.operation.command, "--quit"], CancelToken(INSPECTION_SECONDS), writes=True)
         name = "HEAD"

@@ -26,6 +26,7 @@ __all__ = [
     "refuse_obstructed_stash",
     "refuse_overwriting_ignored",
     "refuse_overwriting_ignored_in_steps",
+    "refuse_overwriting_ignored_on_reset",
     "refuse_overwriting_untracked",
     "refuse_removing_untracked",
     "refuse_torn_stash",
@@ -98,6 +99,18 @@ def refuse_overwriting_ignored_in_steps(
     tracked = set(split_names(git.run(repository, ["ls-files", "-z"], cancel).stdout))
     untracked = [file for file in files if file.name not in tracked]
     _refuse_ignored_obstacles(git, repository, layout, untracked, cancel)
+
+
+def refuse_overwriting_ignored_on_reset(
+    git: Git, repository: Repository, layout: Layout, target: str, cancel: CancelToken
+) -> None:
+    """Check that no ignored file lies where a commit has one that the index does not have.
+
+    Raises:
+        Conflict: one does, and nothing would bring it back.
+    """
+    arguments = ["diff-index", "--cached", *_LIST_OPTIONS, "--diff-filter=D", target, "--"]
+    _refuse_ignored_obstacles(git, repository, layout, _list_files(git, repository, arguments, cancel), cancel)
 
 
 def _refuse_ignored_obstacles(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.program.git import Git
@@ -10,10 +11,21 @@ from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout, read_small_file
 
-__all__ = ["find_operations_in_progress", "find_picked_commits", "has_sequence"]
+__all__ = [
+    "find_operations_in_progress",
+    "find_picked_commits",
+    "find_start",
+    "has_further_commits",
+    "has_sequence",
+    "list_remaining_commits",
+]
 
 _PICKS = {"CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert"}
 _COMMANDS_BY_STEP = {"pick": "cherry-pick", "revert": "revert"}
+_STARTS = (("rebase-merge", "orig-head"), ("rebase-apply", "orig-head"), ("sequencer", "head"))
+# Steps that make no commit.
+_OTHER_STEPS = frozenset({"drop", "d", "noop"})
+_HASH = re.compile("[0-9a-f]{4,64}")
 _MAX_NUMBER_LENGTH = 9
 _MAX_BRANCH_LENGTH = 60
 
@@ -44,6 +56,43 @@ def find_picked_commits(git: Git, repository: Repository, layout: Layout, cancel
 def has_sequence(layout: Layout) -> bool:
     """Whether a cherry-pick or revert of several commits is in progress."""
     return os.path.lexists(os.path.join(layout.git_dir, "sequencer"))
+
+
+def find_start(layout: Layout) -> str:
+    """Return the commit at which a rebase in progress began, or several picks; empty for none of these."""
+    for path in _STARTS:
+        start = (read_small_file(os.path.join(layout.git_dir, *path)) or "").strip()
+        if start:
+            return start
+    return ""
+
+
+def list_remaining_commits(layout: Layout) -> list[str]:
+    """Return the commits that are still to be made once more after the one at hand, in what is in progress."""
+    rebase = read_small_file(os.path.join(layout.git_dir, "rebase-merge", "git-rebase-todo"))
+    if rebase is not None:
+        return _list_hashes(rebase)
+    # Here the first is the one at hand.
+    return _list_hashes(read_small_file(os.path.join(layout.git_dir, "sequencer", "todo")) or "")[1:]
+
+
+def has_further_commits(layout: Layout) -> bool:
+    """Whether a cherry-pick or revert in progress has others to come after the commit at hand."""
+    return has_sequence(layout) and bool(list_remaining_commits(layout))
+
+
+def _list_hashes(todo: str) -> list[str]:
+    """Return the commits of a list of steps, such as `pick 1234567 Subject`."""
+    hashes: list[str] = []
+    for line in todo.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        step, *words = line.split()
+        if step in _OTHER_STEPS:
+            continue
+        # Before the hash an option can stand, as in `fixup -C`.
+        hashes += [word for word in words[:2] if _HASH.fullmatch(word)][:1]
+    return hashes
 
 
 def _exists(layout: Layout, name: str) -> bool:
