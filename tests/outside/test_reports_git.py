@@ -553,6 +553,43 @@ async def test_what_a_rebase_leaves_out_is_told(with_conflict: bool, repository:
         assert "left out" not in await ask("run_rebase", rev="main")
 
 
+@pytest.mark.reported("gastownhall/gastown#3891")
+async def test_each_commit_that_a_rebase_leaves_out_is_told(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n", "b.txt": "b\n"})
+    repository.git("switch", "--quiet", "--create", "topic")
+    known = repository.commit("known", {"c.txt": "c\n"})
+    both = repository.commit("both", {"a.txt": "A\n", "b.txt": "B\n"})
+    for number in range(21):
+        repository.commit(f"later {number}")
+    repository.git("switch", "--quiet", "main")
+    for name in "ab":
+        repository.commit(f"only {name}", {f"{name}.txt": f"{name.upper()}\n"})
+    repository.git("cherry-pick", known)
+    repository.git("switch", "--quiet", "topic")
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("run_rebase", rev="main")
+    assert f"\nleft out, the new base has this change already: {known[:7]} known\n" in answer, answer
+    assert f"\nleft out, nothing of it was left: {both[:7]} both\n" in answer, answer
+    assert answer.count("left out") == 2, answer
+
+
+@pytest.mark.reported("gastownhall/gastown#3891")
+async def test_what_a_rebase_leaves_out_is_told_whatever_was_reset_meanwhile(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.git("switch", "--quiet", "--create", "topic")
+    dropped = repository.commit("dropped", {"a.txt": "topic\n"})
+    repository.commit("kept", {"b.txt": "b\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"a.txt": "main\n"})
+    repository.git("switch", "--quiet", "topic")
+    async with serving(repository.path, "--write") as ask:
+        await ask("run_rebase", rev="main")
+        repository.git("reset", "--quiet", "--hard")  # It moves ORIG_HEAD.
+        answer = await ask("continue_operation", action="continue")
+    assert "under way" not in answer.splitlines()[0], answer
+    assert re.search(rf"\nleft out, nothing of it .* skipped .*: {dropped[:7]} dropped\n", answer), answer
+
+
 @pytest.mark.reported("altsem/gitu#477")
 @pytest.mark.parametrize("unstage", [False, True])
 async def test_no_sign_is_staged_in_the_place_of_bytes(unstage: bool, repository: Made) -> None:

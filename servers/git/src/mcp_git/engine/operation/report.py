@@ -219,25 +219,45 @@ class _Report:
             return
         if not isinstance(operation, CommitOperation | PickOperation) or not operation.base:
             return
-        old_head = "ORIG_HEAD" if operation.ends_in_progress else self.before.status.oid
+        old_head = self.before.status.oid
+        if isinstance(operation, CommitOperation):
+            old_head = operation.start
         merge_count = self._count_commits("--merges", f"{operation.base}..{old_head}")
         if merge_count:
             self.lines.append(f"left out: {count(merge_count, 'merge')}, with what was changed in it alone")
         old_count = self._count_commits("--no-merges", f"{operation.base}..{old_head}")
         if old_count > self._count_commits("--no-merges", f"{operation.base}..{self.after.oid}"):
-            self._add_known_changes(operation.base, old_head)
+            self._add_left_out_commits(operation.base, old_head)
 
     def _count_commits(self, option: str, span: str) -> int:
         return int(self.git.run(self.repository, ["rev-list", "--count", option, span, "--"], self.cancel).text)
 
-    def _add_known_changes(self, base: str, old_head: str) -> None:
-        """Add the commits whose change the new base has already."""
-        options = ["--cherry-mark", "--right-only", "--no-merges", "--format=%m%h %s", f"--max-count={_MAX_LISTED}"]
-        output = self.git.run(self.repository, ["log", *options, f"{base}...{old_head}", "--"], self.cancel)
-        for line in split_lines(output):
-            if line.startswith("="):
-                row = clip(escape_line_breaks(line[1:]), _MAX_ROW_BYTES)
-                self.lines.append(f"left out, the new base has this change already: {row}")
+    def _add_left_out_commits(self, base: str, old_head: str) -> None:
+        """Add the commits whose change the new base has already, and the others that were not made once more."""
+        log = ["log", "--no-merges"]
+        new = self.git.run(
+            self.repository, [*log, f"--format={_COMMIT_FORMAT}", f"{base}..{self.after.oid}"], self.cancel
+        )
+        new_origins = {commit.origin for commit in _parse_commits(new)}
+        compare = [*log, "--cherry-mark", "--right-only", f"--format=%m{_COMMIT_FORMAT}", f"{base}...{old_head}"]
+        reason_of_others = "nothing of it was left"
+        if self.operation.ends_in_progress:
+            reason_of_others += ", or it was skipped or joined with another"
+        lines: list[str] = []
+        for line in split_lines(self.git.run(self.repository, compare, self.cancel)):
+            mark, _, details = line.partition(_COMMIT_MARK)
+            commit = _parse_commit(details)
+            if mark == "=":
+                reason = "the new base has this change already"
+            elif commit.origin not in new_origins:
+                reason = reason_of_others
+            else:
+                continue
+            row = clip(escape_line_breaks(f"{commit.short_hash} {commit.subject}"), _MAX_ROW_BYTES)
+            lines.append(f"left out, {reason}: {row}")
+        self.lines += lines[:_MAX_LISTED]
+        if len(lines) > _MAX_LISTED:
+            self.lines.append(f"left out: {len(lines) - _MAX_LISTED:,} more")
 
     @property
     def _is_commit(self) -> bool:
@@ -557,9 +577,14 @@ def _parse_commits(output: Output) -> list[_ListedCommit]:
         if counts is not None:
             commits[-1] = commits[-1]._replace(counts=_format_counts(counts))
         elif line:
-            short_hash, author, subject = line.removeprefix(_COMMIT_MARK).split("\0", 2)
-            commits.append(_ListedCommit(short_hash, subject, f"{author} {subject}"))
+            commits.append(_parse_commit(line.removeprefix(_COMMIT_MARK)))
     return commits
+
+
+def _parse_commit(line: str) -> _ListedCommit:
+    """Return the commit of a line in `_COMMIT_FORMAT`, without the mark."""
+    short_hash, author, subject = line.split("\0", 2)
+    return _ListedCommit(short_hash, subject, f"{author} {subject}")
 
 
 def _format_counts(counts: re.Match[str]) -> str:
