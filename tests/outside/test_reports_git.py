@@ -126,8 +126,12 @@ async def test_a_dropped_stash_comes_back(repository: Made) -> None:
         repository.write("a.txt", text)
         repository.git("stash", "push", "--quiet", f"--message={text}")
     before = repository.git("stash", "list", "--format=%H %s").splitlines()
+    dropped = repository.git("rev-parse", "stash@{1}").strip()
     async with serving(repository.path, "--write") as ask:
         answer = await ask("run_stash", action="drop", rev="stash@{1}")
+        applied = await ask("run_stash", action="apply", rev=dropped)
+        assert "M a.txt" in applied, applied
+        await ask("run_restore", paths=["."])
         assert len(repository.git("stash", "list").splitlines()) == 1
         for tool, arguments in calls_back(answer):
             assert not (await ask(tool, **arguments)).startswith("failed")

@@ -461,7 +461,7 @@ class OperationPlanner:
 
     def apply_stash(self, action: Literal["apply", "pop"], revision: Revision, restores_index: bool) -> FileOperation:
         """Plan to bring a stash back, and with `pop` to drop it then."""
-        store_calls = self._store_calls(revision)
+        store_calls = self._store_calls(revision) if action == "pop" else []
         layout = self.git.layout(self.repository)
         refuse_obstructed_stash(self.git, self.repository, layout, revision.text, self.cancel)
         options = select_options({"--index": restores_index})
