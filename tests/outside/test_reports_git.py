@@ -642,6 +642,18 @@ async def test_a_file_whose_contents_are_gone_is_not_said_to_be_absent(repositor
         assert "There is no `b.txt`" in await ask("read_file", path="b.txt")
 
 
+@pytest.mark.reported("netresearch/git-workflow-skill#247")
+async def test_a_change_that_fails_at_damage_says_how_far_it_got(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    oid = repository.git("rev-parse", "HEAD:a.txt").strip()
+    (repository.path / ".git/objects" / oid[:2] / oid[2:]).unlink()
+    repository.write("a.txt", "b\n")
+    async with serving(repository.path, "--write") as ask:
+        for outcome in ("after a part of it was done", "Nothing was changed"):  # Git deletes the file first.
+            answer = await ask("run_restore", paths=["a.txt"])
+            assert answer.startswith("failed: ") and outcome in answer and "`git fsck`" in answer, answer
+
+
 @pytest.mark.reported("jj-vcs/jj#6077")
 @pytest.mark.reported("gitgitgadget/git#1895")
 async def test_marks_of_a_conflict_may_be_longer(repository: Made) -> None:

@@ -8,13 +8,13 @@ import sys
 import time
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
+from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, quote
 from mcp_git.engine.operation.later_state import LaterState
 from mcp_git.engine.operation.operation import Operation, PickOperation, UndoKind
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import describe_remaining_files
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.revisions import explain_failure
+from mcp_git.engine.program.revisions import damaged, explain_failure, is_of_damage
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.models import count
 from mcp_git.path_quoting import escape_line_breaks, quote_paths
@@ -80,6 +80,8 @@ def explain_operation_failure(
     if "index.lock" in failure.stderr or "Unable to create" in failure.stderr:
         return _explain_lock(failure, git.layout(repository))
     problem = explain_failure(failure, git, repository, operation.revision, cancel)
+    if isinstance(problem, Unavailable) and is_of_damage(failure):
+        return Unavailable(problem.failure, f"Nothing was changed. {problem.fix}")
     if not isinstance(problem, Invalid):
         return problem
     message = _join_message(failure.stderr)
@@ -190,7 +192,10 @@ def explain_half_done(
     if new_files:
         lines.append(f"\n{describe_remaining_files(new_files)}")
     message = str(failure).rstrip(". ")
-    return Conflict(f"{message}, after a part of it was done.", f"`get_status` shows what.{''.join(lines)}")
+    fix = "`get_status` shows what."
+    if is_of_damage(failure):
+        fix += f" {damaged(message).fix}"
+    return Conflict(f"{message}, after a part of it was done.", f"{fix}{''.join(lines)}")
 
 
 def _list_new_files(before: Status, now: Status) -> list[str]:
