@@ -694,6 +694,16 @@ async def test_a_submodule_is_served_alone(repository: Made, tmp_path: Path) -> 
 
 
 @pytest.mark.reported("anthropics/claude-code#27201")
+async def test_a_submodule_with_a_sparse_checkout_is_served_alone(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    submodule = _add_submodule(repository, tmp_path)
+    submodule.git("sparse-checkout", "set", "folder")
+    async with serving(submodule.path) as ask:
+        assert "of the library" in await ask("list_commits")
+        assert "; clean]" in await ask("get_status")
+
+
+@pytest.mark.reported("anthropics/claude-code#27201")
 async def test_a_folder_that_a_git_directory_does_not_name_is_no_submodule(repository: Made, tmp_path: Path) -> None:
     repository.commit("first", {"a.txt": "a\n"})
     submodule = _add_submodule(repository, tmp_path)

@@ -179,10 +179,15 @@ def _names_worktree(git_dir: str, dot_git: str) -> bool:
 
 
 def _names_submodule(git_dir: str, folder: str) -> bool:
-    """Whether a git directory names a submodule's folder in return, in the first section of its configuration."""
-    configuration = read_small_file(os.path.join(git_dir, "config")) or ""
-    match = _CORE_WORK_TREE.match(configuration)
-    return match is not None and os.path.realpath(os.path.join(git_dir, match[1])) == os.path.realpath(folder)
+    """Whether a git directory names a submodule's folder in return, in the first section of its configuration.
+
+    That is in a file of its own once `git sparse-checkout` was used there.
+    """
+    for name in ("config", "config.worktree"):
+        match = _CORE_WORK_TREE.match(read_small_file(os.path.join(git_dir, name)) or "")
+        if match is not None:
+            return os.path.realpath(os.path.join(git_dir, match[1])) == os.path.realpath(folder)
+    return False
 
 
 def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, recursive: bool = False) -> None:
