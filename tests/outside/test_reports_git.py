@@ -740,6 +740,16 @@ async def test_blame_passes_over_the_commits_that_the_configuration_names(reposi
 
 
 @pytest.mark.reported("sublimehq/sublime_merge#888")
+async def test_a_list_of_commits_that_blame_cannot_read_is_named(repository: Made) -> None:
+    oid = repository.commit("first", {"a.txt": "a\n"})
+    repository.write("skipped", f"{oid[:7]}\n")
+    repository.git("config", "blame.ignoreRevsFile", "skipped")
+    async with serving(repository.path) as ask:
+        blamed = await ask("get_blame", path="a.txt")
+        assert blamed.startswith("failed: `skipped`, which `blame.ignoreRevsFile` names, "), blamed
+
+
+@pytest.mark.reported("sublimehq/sublime_merge#888")
 @pytest.mark.parametrize("name", ["gone", "../outside", "link", "{absolute}"])
 async def test_blame_reads_no_list_of_commits_outside(name: str, repository: Made, tmp_path: Path) -> None:
     oid = repository.commit("first", {"a.txt": "a\n"})

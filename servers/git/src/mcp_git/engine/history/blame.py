@@ -146,6 +146,12 @@ def blame_lines(
     except GitFailed as failure:
         if first == 1 and "has only 0 lines" in failure.stderr:
             return Answer([f"{path.display} is empty"])
+        if skip_list.is_used and "invalid object name" in failure.stderr:
+            raise Invalid(
+                f"{quote(quote_path(os.fsencode(skip_list.name)))}, which `blame.ignoreRevsFile` names, has a line "
+                "that is no full hash of a commit.",
+                "The user can mend that.",
+            ) from None
         raise _explain_failure(failure, git, repository, path, revision, cancel) from None
     facts = [*_describe_page(page, path, first), *skip_list.describe()]
     boundary = list_boundary(layout)
