@@ -93,5 +93,5 @@ def _instructions(names: Sequence[str], *, writes: bool, runs_hooks: bool) -> st
     undo = " The answer to a change says how to undo it." if writes else ""
     return (
         f"Serves the Git repositories {', '.join(names)}.{which} Paths are relative to a repository's top. Begin with "
-        f"`get_status`; the first line of an answer says what was cut and how to go on.{undo} {unheeded}"
+        f"`get_status`. The first line of an answer says what was cut and how to go on.{undo} {unheeded}"
     )
