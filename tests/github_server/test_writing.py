@@ -52,6 +52,50 @@ async def test_several_files_make_one_signed_commit(oracle: Oracle) -> None:
     assert given["fileChanges"]["deletions"] == [{"path": "b.bin"}]
 
 
+LATIN = "// Gr\u00fc\u00dfe\nint x = 1;\n"
+
+
+async def write_one(oracle: Oracle, change: dict[str, Any]) -> bytes:
+    """What becomes of a file `a.c` by `change`."""
+    async with served(oracle, "--write") as client:
+        files = [{"path": "a.c", "sha": SHA, **change}]
+        await call(client, "write_files", **COMMIT, files=files)
+    (sent,) = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
+    return base64.b64decode(sent["contents"])
+
+
+@pytest.mark.anyio
+async def test_a_file_keeps_its_encoding_however_large_it_is_and_what_is_no_text_gives_none(oracle: Oracle) -> None:
+    branch(oracle)
+    large = (LATIN * 40_000).encode("utf-16")
+    oracle.answer("GET", "/repos/octo/app/contents/a.c", file("a.c", b"", size=len(large), encoding="none"))
+    oracle.answer("GET", f"/repos/octo/app/git/blobs/{SHA}", raw=large)
+    assert await write_one(oracle, {"content": "x\n"}) == "x\n".encode("utf-16")
+    # It begins as UTF-16 does.
+    oracle.answer("GET", "/repos/octo/app/contents/a.c", file("a.c", b"\xff\xfe\x01\x02\x00\x00\x05"))
+    assert await write_one(oracle, {"content": LATIN}) == LATIN.encode()
+
+
+@pytest.mark.anyio
+async def test_a_line_that_is_added_to_a_file_without_line_ends_ends_as_it_was_sent(oracle: Oracle) -> None:
+    branch(oracle)
+    oracle.answer("GET", "/repos/octo/app/contents/a.c", file("a.c", b"1.2.3"))
+    assert await write_one(oracle, {"edits": [{"old": "1.2.3", "new": "1.2.4\n"}]}) == b"1.2.4\n"
+    oracle.answer("GET", "/repos/octo/app/contents/a.c", file("a.c", b"1\r\n2\r\n"))
+    assert await write_one(oracle, {"edits": [{"old": "1\n2", "new": "1\n3"}]}) == b"1\r\n3\r\n"
+
+
+@pytest.mark.anyio
+async def test_who_quotes_a_byte_that_is_not_shown_hears_that_it_can_not_be_quoted(oracle: Oracle) -> None:
+    branch(oracle)
+    oracle.answer("GET", "/repos/octo/app/contents/a.c", file("a.c", LATIN.encode("latin-1")))
+    edits = [{"old": "// Gr\ufffd\ufffde", "new": "// Hi"}]
+    async with served(oracle, "--write") as client:
+        files = [{"path": "a.c", "sha": SHA, "edits": edits}]
+        said = await refused(client, "write_files", **COMMIT, files=files)
+    assert "bytes that can't be quoted" in said and "exactly as" not in said
+
+
 @pytest.mark.anyio
 async def test_lines_are_edited_however_the_file_ends_them(oracle: Oracle) -> None:
     world(oracle)

@@ -16,14 +16,12 @@ from mcp_github.client.api import Api, partial_success
 from mcp_github.models import Done
 from mcp_github.policy import FileChange, FilePath, Ref, TextEdit, WriteRepo
 from mcp_github.requests.branches import EMPTY_REPOSITORY_STATUS, find_head, make_branch, resolve_sha
-from mcp_github.requests.file_texts import REPLACEMENT, FileText, decode_text, encode_like
-from mcp_github.requests.files import SYMLINK_MODE, fetch_blob, fetch_contents
+from mcp_github.requests.file_texts import REPLACEMENT, FileText, decode_text
+from mcp_github.requests.files import SYMLINK_MODE, fetch_bytes, fetch_contents
 from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 
 __all__ = ["commit_files"]
 
-# Of base64, enough for a byte order mark.
-_START_CHARACTERS = 8
 _PLAIN_MODE = "100644"
 _EXECUTABLE_MODE = "100755"
 
@@ -109,7 +107,7 @@ async def _make_first_commit(
             raise Conflict(f"There is no file {quote(change.name)}: the repository is empty.", "Pass `content`.")
     if changes[0].executable:
         raise Conflict("The first file of a repository can't be executable.", "Put a plain file first.")
-    contents = [_encode_content(change, b"") for change in changes]
+    contents = [_encode_content(change, None) for change in changes]
     first, *others = changes
     body = {"message": message, "content": _to_base64(contents[0]), "branch": branch.name}
     response = await api.write(
@@ -218,13 +216,12 @@ async def _new_content(api: Api, repo: WriteRepo, head: Ref, change: FileChange)
     _require_expected(change, existing)
     if change.delete:
         return None
+    if existing is None or (change.content is not None and change.is_base64):
+        return _encode_content(change, None)
+    file_text = decode_text(await fetch_bytes(api, repo, change.path, existing, internal=True))
     if change.content is not None:
-        if existing is not None and not change.is_base64 and REPLACEMENT in change.content:
-            blob = await fetch_blob(api, repo, change.path, head, internal=True)
-            _require_known_bytes(change.name, blob.data)
-        return _encode_content(change, _start_of(existing))
-    blob = await fetch_blob(api, repo, change.path, head, internal=True)
-    return _apply_edits(change.name, blob.data, change.edits)
+        return _encode_content(change, file_text)
+    return _apply_edits(change.name, file_text, change.edits)
 
 
 async def _commit_by_graphql(api: Api, plan: _PlannedCommit) -> _Commit:
@@ -325,34 +322,40 @@ def _to_base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def _start_of(existing: Mapping[str, Any] | None) -> bytes:
-    """Return the first bytes of a file as far as GitHub sends it beside its name, which it does up to a megabyte."""
-    if existing is None or existing.get("encoding") != "base64":
-        return b""
-    return base64.b64decode(str(existing.get("content") or "")[:_START_CHARACTERS])
-
-
-def _encode_content(change: FileChange, start: bytes) -> bytes:
+def _encode_content(change: FileChange, existing: FileText | None) -> bytes:
     """Return the bytes that the caller passed as the whole new content.
 
     Args:
-        start: of the file as it is, whose byte order mark stays; nobody sees that it is there.
+        existing: the file as it is, whose encoding and byte order mark stay; nobody sees that it has one.
     """
     assert change.content is not None
-    if not change.is_base64:
+    if change.is_base64:
         try:
-            return encode_like(start, change.content)
-        except UnicodeEncodeError:
-            raise Invalid(f"The content of {quote(change.name)} holds half of a character.", "Send base64.") from None
+            return base64.b64decode(change.content, validate=True)
+        except ValueError:
+            raise Invalid(
+                f"The content of {quote(change.name)} is not base64.", "Leave `base64` out for text."
+            ) from None
     try:
-        return base64.b64decode(change.content, validate=True)
-    except ValueError:
-        raise Invalid(f"The content of {quote(change.name)} is not base64.", "Leave `base64` out for text.") from None
+        if existing is None:
+            return change.content.encode()
+        _require_known_bytes(change, existing)
+        return existing.encode_content(change.content)
+    except UnicodeEncodeError:
+        raise Invalid(f"The content of {quote(change.name)} holds half of a character.", "Send base64.") from None
 
 
-def _apply_edits(name: str, data: bytes, edits: Sequence[TextEdit]) -> bytes:
+def _require_known_bytes(change: FileChange, existing: FileText) -> None:
+    """Raise `Conflict` for a file with bytes that were shown as U+FFFD: a new content with that has lost them."""
+    if existing.has_unknown_bytes and REPLACEMENT in (change.content or ""):
+        raise Conflict(
+            f"{quote(change.name)} is not UTF-8, and the new content has {REPLACEMENT} in place of its own bytes.",
+            "Change it with `edits`, which leave them as they are.",
+        )
+
+
+def _apply_edits(name: str, file_text: FileText | None, edits: Sequence[TextEdit]) -> bytes:
     """Return the text of a file after `edits`, each of whose old texts has to occur once."""
-    file_text = decode_text(data)
     if file_text is None:
         raise Invalid(f"{quote(name)} is not text.", "Pass its whole `content` as base64.")
     text = file_text.text
@@ -362,22 +365,12 @@ def _apply_edits(name: str, data: bytes, edits: Sequence[TextEdit]) -> bytes:
         count = text.count(edit.old) if edit.old else 0
         if count != 1:
             occurrence = "does not occur" if not count else f"occurs {count} times"
-            raise Conflict(
-                f"Edit {number} of {quote(name)}: the old text {occurrence}. Nothing was changed.",
-                "Quote more lines around it, exactly as the file has them.",
-            )
+            fix = "Quote more lines around it, exactly as the file has them."
+            if file_text.has_unknown_bytes and REPLACEMENT in edit.old:
+                fix = f"{REPLACEMENT} stands for bytes that can't be quoted: quote what is before or behind them."
+            raise Conflict(f"Edit {number} of {quote(name)}: the old text {occurrence}. Nothing was changed.", fix)
         text = text.replace(edit.old, edit.new)
     return file_text.encode(text)
-
-
-def _require_known_bytes(name: str, data: bytes) -> None:
-    """Raise `Conflict` for a file with bytes that were shown as U+FFFD: a new content with that has lost them."""
-    file_text = decode_text(data)
-    if file_text is not None and file_text.has_unknown_bytes:
-        raise Conflict(
-            f"{quote(name)} is not UTF-8, and the new content has {REPLACEMENT} in place of its own bytes.",
-            "Change it with `edits`, which leave them as they are.",
-        )
 
 
 def _require_encodable(name: str, edit: TextEdit, file_text: FileText) -> None:
@@ -395,7 +388,7 @@ def _require_encodable(name: str, edit: TextEdit, file_text: FileText) -> None:
 
 def _with_line_ends_of(text: str, edit: TextEdit) -> TextEdit:
     """Return `edit` with the line ends of `text`, if all of these are alike: nobody sees how lines end."""
-    has_only_crlf = text.count("\n") == text.count("\r\n")
+    has_only_crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
     if "\r\n" in edit.old + edit.new or not has_only_crlf:
         return edit
     return edit._replace(old=edit.old.replace("\n", "\r\n"), new=edit.new.replace("\n", "\r\n"))

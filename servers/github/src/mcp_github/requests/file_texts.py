@@ -10,7 +10,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-__all__ = ["REPLACEMENT", "FileText", "decode_text", "encode_like"]
+__all__ = ["REPLACEMENT", "FileText", "decode_text"]
 
 # The longer mark first: that of UTF-32 begins with that of UTF-16.
 _ENCODINGS_BY_MARK = {
@@ -66,6 +66,16 @@ class FileText:
             return self.mark + text.encode("utf-8", "surrogateescape")
         return self.mark + text.encode(self.encoding)
 
+    def encode_content(self, text: str) -> bytes:
+        """Return `text` as a whole new content of this file, in its encoding and with its mark.
+
+        Raises:
+            UnicodeEncodeError: the text holds half of a character.
+        """
+        if self.mark:
+            text = text.removeprefix("\ufeff")
+        return self.mark + text.encode(self.encoding)
+
 
 def decode_text(data: bytes) -> FileText | None:
     """Return a file as text; None if it is none."""
@@ -84,19 +94,6 @@ def decode_text(data: bytes) -> FileText | None:
     if "\0" in text or (not is_sure and _CONTROL_CHARACTERS.search(text)):
         return None
     return file_text
-
-
-def encode_like(start: bytes, text: str) -> bytes:
-    """Return `text` in the encoding of a file that begins with `start`, with its byte order mark if it has one.
-
-    Raises:
-        UnicodeEncodeError: the text holds half of a character.
-    """
-    mark = _mark_of(start)
-    encoding = _ENCODINGS_BY_MARK.get(mark, "utf-8")
-    if mark:
-        text = text.removeprefix("\ufeff")
-    return mark + text.encode(encoding)
 
 
 def _mark_of(data: bytes) -> bytes:

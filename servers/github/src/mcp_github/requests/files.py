@@ -26,7 +26,8 @@ from mcp_github.requests.file_texts import decode_text
 from mcp_github.safety.scrub import scrub_text
 
 __all__ = [
-    "SYMLINK_MODE", "BinaryFile", "Blob", "content_uri", "decode_blob", "fetch_blob", "fetch_contents",
+    "SYMLINK_MODE", "BinaryFile", "Blob", "content_uri", "decode_blob", "fetch_blob", "fetch_bytes",
+    "fetch_contents",
     "fetch_readme", "list_folder", "read_content", "require_path",
 ]  # fmt: skip
 
@@ -159,19 +160,27 @@ async def fetch_blob(api: Api, repo: Repo, path: FilePath, ref: Ref | None, *, i
         TooLarge: it has more than 20 MB.
     """
     contents = await fetch_contents(api, repo, path, ref, internal=internal)
+    data = await fetch_bytes(api, repo, path, contents, internal=internal)
+    return Blob(path.name, str(contents.get("sha", "")), data)
+
+
+async def fetch_bytes(
+    api: Api, repo: Repo, path: FilePath, contents: Mapping[str, Any], *, internal: bool = False
+) -> bytes:
+    """Return the bytes of a file of which GitHub sent `contents`, and not always all of it.
+
+    Raises:
+        Invalid: it is a folder, a link or a submodule.
+        TooLarge: it has more than 20 MB.
+    """
     _require_readable_file(contents, path)
-    sha = str(contents.get("sha", ""))
-    if contents.get("encoding") == "base64" and contents.get("content") is not None:
-        # Scrubbing took nothing out of base64, so these are the very bytes.
-        try:
-            data = base64.b64decode(contents["content"])
-        except ValueError:
-            raise Unavailable(
-                f"GitHub's answer for {quote(path.display_name)} is cut.", "Try again in a moment."
-            ) from None
-    else:
-        data = await _large_blob(api, repo, path, sha, internal=internal)
-    return Blob(path.name, sha, data)
+    if contents.get("encoding") != "base64" or contents.get("content") is None:
+        return await _large_blob(api, repo, path, str(contents.get("sha", "")), internal=internal)
+    # Scrubbing took nothing out of base64, so these are the very bytes.
+    try:
+        return base64.b64decode(contents["content"])
+    except ValueError:
+        raise Unavailable(f"GitHub's answer for {quote(path.display_name)} is cut.", "Try again in a moment.") from None
 
 
 async def read_content(
