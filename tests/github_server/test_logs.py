@@ -105,6 +105,22 @@ async def test_why_a_job_failed_comes_first_where_it_is_far_before_the_last_erro
         assert "it seems to fail at line" in near and "\n...\n" not in near
 
 
+async def test_why_a_job_failed_is_shown_where_it_comes_after_the_last_error(oracle: Oracle) -> None:
+    lines = [f"cleaning {number} " + "x" * 80 for number in range(700)]
+    lines[300] = "##[error]Process completed with exit code 1."
+    lines[650] = "tar: cache.tar: No space left on device"
+    stored(oracle, log(*lines))
+    async with served(oracle, *ON) as client:
+        text = await call(client, "read_job_log", **JOB)
+        assert "it seems to fail at line 651" in text and text.splitlines()[1] == f"651: {lines[650]}"
+        assert "301: ##[error]Process completed" in text
+        # The last line counts as well if nothing ends it.
+        lines[300], lines[650] = "fine", "E   assert 1 == 2"
+        stored(oracle, log(*lines, "##[error]Process completed with exit code 1.").removesuffix(b"\r\n"))
+        text = await call(client, "read_job_log", **JOB)
+        assert "it seems to fail at line" in text
+
+
 def test_of_lines_longer_than_the_page_one_is_shown() -> None:
     window = LineWindow(start_line=None, pattern=None)
     window.feed(log("E   short", "##[error]" + "ü" * 1900))

@@ -503,23 +503,26 @@ async def _read_log(
     def render(max_bytes: int) -> Text:
         return window.render(f"log of {description}", max_bytes)
 
+    # Both take the last line only now, if no line end follows it.
+    page = render(max_bytes)
+    cause = parser.get_cause()
     if not window.has_error or parser.is_weak:
-        return render(max_bytes)
-    return _put_cause_first(parser.get_cause(), render, max_bytes)
+        return page
+    return _put_cause_first(cause, page, render, max_bytes)
 
 
-def _put_cause_first(cause: str, render: Callable[[int], Text], max_bytes: int) -> Text:
-    """Return a page of a log with the lines before it that say why the job failed.
+def _put_cause_first(cause: str, page: Text, render: Callable[[int], Text], max_bytes: int) -> Text:
+    """Return a page of a log with the lines before it that say why the job failed, if it lacks them.
 
     Args:
         cause: these lines, with their numbers as in the page.
         render: returns the page that fits into so many bytes.
     """
-    text = render(max_bytes)
-    first = _number_of_line(cause)
-    note = f"it seems to fail at line {first}"
-    if first >= _number_of_line(text.body):
-        return Text(f"{text.head}; {note}", text.body)
+    number = _number_of_line(cause)
+    note = f"it seems to fail at line {number}"
+    _, _, last_line = page.body.rpartition("\n")
+    if _number_of_line(page.body) <= number <= _number_of_line(last_line):
+        return Text(f"{page.head}; {note}", page.body)
     shorter = render(max_bytes - len(cause.encode()))
     return Text(f"{shorter.head}; {note}", f"{cause}\n...\n{shorter.body}")
 
