@@ -425,6 +425,11 @@ def test_a_query_is_bound_to_what_is_served() -> None:
     served = policy("--repos", "octo/site", "--repos", "team/*")
     assert served.restrict_query("bug is:open", None) == "bug is:open repo:octo/site user:team"
     assert served.restrict_query("bug", None, has_logic=True) == "bug (repo:octo/site OR user:team)"
+    # GitHub takes five operators, so of more repositories it searches their owners, and what is not served is hidden.
+    repos = [f"octo/r{number}" for number in range(7)]
+    many = policy(*(argument for repo in (*repos, "team/x") for argument in ("--repos", repo)))
+    assert many.restrict_query("bug", None, has_logic=True) == "bug (user:octo OR user:team)"
+    assert many.restrict_query("bug", None).count("repo:") == 8
     assert served.restrict_query("bug", served.repo("team/x")) == "bug repo:team/x"
     assert (
         policy().restrict_query("bug", policy().repo("team/x")) == "bug repo:team/x"

@@ -13,6 +13,7 @@ from mcp_github.client.refusals import find_refusal, known_refusals
 O = {"repo": "octo/app"}  # noqa: E741
 MERGE = ("PUT", "/repos/octo/app/pulls/5/merge", "run_merge", {"number": 5, "head_sha": SHA})
 COMMENT = ("POST", "/repos/octo/app/issues/3/comments", "create_comment", {"number": 3, "body": "B"})
+SEARCH = ("GET", "/search/issues", "search_github", {"kind": "issues", "query": "a"})
 ISSUE = ("GET", "/repos/octo/app/issues/3", "get_issue", {"number": 3})
 RERUN = ("POST", "/repos/octo/app/actions/runs/9/rerun", "edit_run", {"run_id": 9, "action": "rerun"})
 REVIEW = ("POST", "/repos/octo/app/pulls/5/reviews", "create_review", {"number": 5, "event": "APPROVE"})
@@ -35,6 +36,7 @@ CASES: list[tuple[tuple[str, str, str, dict[str, Any]], int, str, str, str]] = [
     (COMMENT, 403, "User is blocked", "has blocked the user", "No other token"),
     (COMMENT, 403, "prior contributors only", "only certain people", "try again later"),
     (COMMENT, 403, "email address", "verified email", "can verify one"),
+    (SEARCH, 422, "More than five AND", "more than five operators", "name one `repo`"),
     (COMMENT, 422, "too quickly", "slower than that", "Wait a minute"),
     (REVIEW, 422, "approve your own", "own approval does not count", "event=COMMENT"),
     (REVIEW, 422, "not permitted to approve", "may not approve", "Somebody else"),

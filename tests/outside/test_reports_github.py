@@ -408,6 +408,10 @@ async def test_several_repositories_are_searched_for_what_is_in_either(oracle: O
         assert "`(repo:a/b OR repo:c/d)`" in note
         page = await call(client, "search_github", kind="issues", query="label:a label:b repo:c/d")
         assert "note" not in page
+        note = (await call(client, "search_github", **O, kind="issues", query="x repo:a/b"))["note"]
+        assert "`(repo:a/b OR repo:octo/app)`" in note
+        page = await call(client, "search_github", **O, kind="issues", query="x repo:Octo/App")
+        assert "note" not in page
 
 
 @pytest.mark.reported("MarcusJellinghaus/mcp-workspace#256")

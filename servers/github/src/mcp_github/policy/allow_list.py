@@ -25,6 +25,8 @@ _REPO_QUALIFIER = re.compile(
     r"""(?:^|[\s(\-"'])(repo|user|org|owner|team-review-requested|team|enterprise|props\.\S*?):""", re.I
 )
 _OR = re.compile(r"(?:^|[\s)])OR(?:[\s(]|$)")
+# In one search.
+_MAX_OPERATORS = 5
 _SEARCH_LOGIC = re.compile(r"(?:^|\s)(?:OR|AND|NOT)(?:\s|$)|[()]")
 
 
@@ -171,7 +173,7 @@ class RepositoryAllowList:
         return HeadFilter(owner, ref(branch).name)
 
     def restrict_query(self, query: str, repo: Repo | None, *, bound: bool = True, has_logic: bool = False) -> str:
-        """Return `query` restricted to what is served; more qualifiers may be put behind it.
+        """Return `query` restricted to what is served, or nearly; more qualifiers may be put behind it.
 
         Args:
             bound: whether the results belong to repositories.
@@ -189,12 +191,19 @@ class RepositoryAllowList:
         if self.allow_list and bound:
             _refuse_bypass(query)
             if repo is None:
-                qualifiers += [_qualifier_of(entry) for entry in self.allow_list]
+                qualifiers = self._qualifiers(has_logic=has_logic)
         if has_logic and _OR.search(query):
             query = f"({query})"
         if has_logic and len(qualifiers) > 1:
             qualifiers = [f"({' OR '.join(qualifiers)})"]
         return " ".join([query, *qualifiers]).strip()
+
+    def _qualifiers(self, *, has_logic: bool) -> list[str]:
+        """Return the qualifiers of a search of all that is served, or of more if that is too much for one search."""
+        qualifiers = [_qualifier_of(entry) for entry in self.allow_list]
+        if has_logic and len(qualifiers) > _MAX_OPERATORS + 1:
+            return list(dict.fromkeys(f"user:{entry.owner}" for entry in self.allow_list))
+        return qualifiers
 
     def _strip_address(self, text: str) -> str:
         """Return the `owner/name` in an address of a repository, or of anything in one; any other text as it is."""

@@ -160,7 +160,7 @@ async def search_github(
     if not page.rows and cursor is None:
         note = join_notes(note, _unknown_qualifier_note(query))
         if index.has_logic and not api.policy.allow_list:
-            note = join_notes(note, _excluding_note(query))
+            note = join_notes(note, _excluding_note(restricted))
     return page.model_copy(update={"note": note})
 
 
@@ -178,12 +178,12 @@ def _excluding_note(query: str) -> str | None:
     """Return which qualifiers of a query that found nothing can't hold at once; None if all can."""
     if " OR " in query:
         return None
-    values: dict[str, dict[str, None]] = {}
+    values: dict[str, dict[str, str]] = {}
     for match in _SINGLE_QUALIFIER.finditer(_QUOTED.sub("", query)):
-        values.setdefault(match[1].lower(), {})[match[0]] = None
+        values.setdefault(match[1].lower(), {})[match[0].lower()] = match[0]
     for qualifiers in values.values():
         if len(qualifiers) > 1:
-            either = f"({' OR '.join(qualifiers)})"
+            either = f"({' OR '.join(qualifiers.values())})"
             return f"Nothing can be of all of these at once: for either, write {quote(either)}."
     return None
 
