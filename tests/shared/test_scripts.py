@@ -70,6 +70,11 @@ class Room:
             return "[30 rows]\n" + "row\n" * 30
         return f'[{shown} of 30 rows; continue with cursor="x"]\n' + "row\n" * shown
 
+    @tool("Query rows")
+    async def query_rows(self) -> str:
+        """Query more than is kept."""
+        return '[2 rows; not the end of the result: too large; ask for less]\n["n"]\n[1]\n[2]\n'
+
     @tool("Count rows", effect="read", adapt=rename_arguments(max_rows="limit"))
     async def count_rows(self, limit: Limit = 10, cursor: str = "") -> str:
         """Tell how many rows were wanted."""
@@ -473,9 +478,9 @@ async def test_all_pages_are_lines_or_objects(tmp_path: Path) -> None:
     assert "columns of one name can't be told apart: n, n" in (await run("same.all()")).error
     outcome = await run("list_rows.all(); list_rows.all(); lines.all(); nothing.all(); lines()")
     assert outcome.lists == [
-        ReadList("list_rows", 2, 6, "rows", "one is hidden"),
-        ReadList("lines", 1, 3, "lines", ""),
-        ReadList("nothing", 1, 0, "lines", ""),
+        ReadList("list_rows", 2, 6, "rows", ["one is hidden"]),
+        ReadList("lines", 1, 3, "lines", []),
+        ReadList("nothing", 1, 0, "lines", []),
     ]
 
 
@@ -496,6 +501,29 @@ async def test_the_answer_tells_how_much_was_read_of_what_a_script_prints_a_part
         == "[read to the last page: read_text 6 lines in 3 calls, list_directory 3 lines]\n3\n3\n"
     )
     assert "last page" not in short.content[0].text
+
+
+async def test_what_a_list_leaves_out_is_told_with_its_length(tmp_path: Path) -> None:
+    notes = iter(["the first 1,000 of 5,000 only", "", "one is hidden", "one is hidden"])
+
+    async def answer(name: str, arguments: Mapping[str, Any]) -> str:
+        match name:
+            case "list_rows":
+                return json.dumps({"columns": ["n"], "rows": [[1]], "note": next(notes)})
+            case _:
+                return "[1 line, as a text]\na\n"
+
+    script = "for (const n of [1, 2, 3, 4]) list_rows.all(); lines.all()"
+    outcome = await run_script(script, ["list_rows", "lines"], answer, 60)
+    assert [read.notes for read in outcome.lists] == [["the first 1,000 of 5,000 only", "one is hidden"], []]
+    async with Served() as served:
+        cut = "[not all is in what query_rows returned, as `remark` or a cursor in it says]\n"
+        read = "[read to the last page: query_rows 2 rows (not the end of the result: too large)]\n"
+        assert await served.run("return query_rows.all().length") == f"{cut}{read}2"
+    (tmp_path / ".hidden").write_text("needle\n")
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answered = await client.call_tool("call_tools", {"script": "search_text.all({pattern: 'needle'})"})
+    assert "[read to the last page: search_text 0 lines (left out 1 hidden (.hidden))]" in str(answered.content)
 
 
 async def test_lines_of_a_file_are_its_lines_whatever_they_look_like_and_however_long(tmp_path: Path) -> None:

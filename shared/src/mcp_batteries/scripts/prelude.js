@@ -90,14 +90,18 @@
   };
 
   const outcome = {lists: {}};
+  // What a list says beside its rows; of the first line of a text, the parts that tell what is missing.
+  const MISSING = /\b(?:not|only|left out|in part|denied|protected|folded|truncated)\b/;
+  const notesOf = (table) =>
+    table?.note ? [table.note] : remark.slice(1, -1).split("; ").filter((part) => MISSING.test(part));
   // Of a list that was read to its last page the answer tells how long it was, since a script prints few of many.
   const noteList = (name, length, table) => {
-    const list = outcome.lists[name] ?? {calls: 0, length: 0};
+    const list = outcome.lists[name] ?? {calls: 0, length: 0, notes: []};
     outcome.lists[name] = {
       calls: list.calls + 1,
       length: list.length + length,
       unit: table ? "rows" : "lines",
-      note: table?.note || list.note || "",
+      notes: [...new Set([...list.notes, ...notesOf(table)])],
     };
   };
 
@@ -116,9 +120,9 @@
       const next = nextPageOf(table);
       isCut = next?.start_column !== undefined;
       page = next && {...args, ...next};
-      if (table?.note) globalThis.remark = table.note;
     }
     noteList(name, all.length, table);
+    if (table?.note) globalThis.remark = table.note;
     return all;
   };
 

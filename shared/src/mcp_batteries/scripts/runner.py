@@ -42,14 +42,14 @@ class ReadList:
     Attributes:
         length: how many rows or lines they were together.
         unit: which of these.
-        note: what the last of them said beside them; mostly empty.
+        notes: what they said beside these, each once; mostly nothing.
     """
 
     name: str
     calls: int
     length: int
     unit: str
-    note: str
+    notes: Sequence[str]
 
 
 @dataclass
@@ -218,9 +218,9 @@ def _parse_lists(lists: Any, functions: Sequence[str]) -> list[ReadList]:
     parsed: list[ReadList] = []
     for name, value in cast("dict[str, Any]", lists).items():
         match value:
-            case {"calls": int(calls), "length": int(length), "unit": "rows" | "lines" as unit, "note": str(note)}:
+            case {"calls": int(calls), "length": int(length), "unit": "rows" | "lines" as unit, "notes": [*notes]}:
                 if name in functions:
-                    parsed.append(ReadList(name, calls, length, unit, well_formed(note)))
+                    parsed.append(ReadList(name, calls, length, unit, [well_formed(str(note)) for note in notes]))
             case _:
                 pass
     return parsed

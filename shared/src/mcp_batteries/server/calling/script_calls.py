@@ -21,7 +21,7 @@ from mcp_batteries.server.calling.results import answering_script
 __all__ = ["ScriptCalls"]
 
 _MAX_PAGE_BYTES = 1_000_000
-# Of what a list says beside its rows.
+# Of what the lists of a tool say beside their rows.
 _MAX_NOTE_BYTES = 300
 # Arguments that bound the rows of a page and the texts in them, where a cursor leads to more.
 _ROW_BOUNDS = ("limit", "max_per_file", "max_cell")
@@ -33,7 +33,7 @@ _NEXT_PAGE = re.compile(
 )
 _FENCED = re.compile(r"\s*```\w*\n(?P<code>.*?)```\s*", re.DOTALL)
 # What the first line says of an answer that has no next page.
-_INCOMPLETE = re.compile(r"\[.*\b(?:truncated|folded|raise max_|no more than [0-9])")
+_INCOMPLETE = re.compile(r"\[.*\b(?:truncated|folded|raise max_|no more than [0-9]|not the end of|not kept)")
 
 
 @dataclass
@@ -172,8 +172,9 @@ def _describe_list(read: ReadList) -> str:
     text = f"{read.name} {read.length:,} {unit}"
     if read.calls > 1:
         text += f" in {read.calls:,} calls"
-    if read.note:
-        text += f" ({truncate_utf8(' '.join(read.note.split()), _MAX_NOTE_BYTES)})"
+    if read.notes:
+        notes = "; ".join(" ".join(note.split()) for note in read.notes)
+        text += f" ({truncate_utf8(notes, _MAX_NOTE_BYTES)})"
     return text
 
 
