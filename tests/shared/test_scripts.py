@@ -195,8 +195,8 @@ async def test_it_changes_nothing_unless_the_operator_names_the_tool() -> None:
         ("get_price('apple')", "takes its arguments as one object: get_price({NAME: VALUE})"),
         (
             "get_prize({})",
-            "get_prize is not defined]\n[its functions are get_price, list_rows, count_rows, count_remote_rows, "
-            "show_dot and print]",
+            "get_prize is not defined]\n[its functions are get_price, list_rows, query_rows, count_rows, "
+            "count_remote_rows, show_dot and print]",
         ),
         ("call_tools({})", "call_tools is not defined"),
         ("let = ;", "[a script is JavaScript, the body of an asynchronous function]"),
