@@ -113,3 +113,13 @@ async def test_a_script_reads_each_file_of_the_status(tmp_path: Path) -> None:
         made.git("add", "many")
         answer = await asking("call_tools", script="return remark || (get_status(), remark)")
     assert answer.startswith("[not all is in what get_status returned") and "folded: name a folder" in answer
+
+
+async def test_a_blank_line_at_the_end_of_a_page_is_a_line(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    made.write("blank.txt", "a\n\n")
+    made.git("add", "blank.txt")
+    made.git("commit", "-m", "blank")
+    async with serving(made.path) as asking:
+        answer = await asking("call_tools", script="return read_file.all({path: 'blank.txt'})")
+    assert answer.splitlines()[-1] == '["a",""]'

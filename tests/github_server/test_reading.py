@@ -38,6 +38,15 @@ async def everything(client: Client, tool: str, **arguments: Any) -> tuple[list[
 
 
 @pytest.mark.anyio
+async def test_a_blank_line_at_the_end_of_a_page_is_a_line(oracle: Oracle) -> None:
+    oracle.answer("GET", "/repos/octo/app/contents/a.txt", file("a.txt", b"a\n\n"))
+    async with served(oracle) as client:
+        script = "return read_file.all({repo: 'octo/app', path: 'a.txt'})"
+        answer = await call(client, "call_tools", script=script)
+    assert answer.splitlines()[-1] == '["a",""]'
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("limit", [1, 7, 30, 100])
 async def test_no_row_is_lost_or_told_twice(limit: int, oracle: Oracle) -> None:
     items = [issue(n, **({"pull_request": {}} if n % 3 == 0 else {})) for n in range(1, 64)]

@@ -51,4 +51,5 @@ class Answer(TextResult):
         head = "; ".join(filter(None, [*self.facts, describe_hidden(self.lines)]))
         if self.next_cursor is not None:
             head += f'; continue with cursor="{self.next_cursor}"'
-        return "\n".join([f"[{head}]", *self.lines])
+        # Behind the last line too, which may be blank.
+        return "".join(f"{line}\n" for line in (f"[{head}]", *self.lines))

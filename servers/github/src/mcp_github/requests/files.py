@@ -211,7 +211,8 @@ async def read_content(
 
 def _show_lines(page: _LinePage, name: str, sha: str, uri: str, notes: Sequence[str]) -> Text:
     """Return lines of a file, after one that says which they are and how to go on."""
-    body, removed = scrub_text("\n".join(page.lines), code=True)
+    # Behind the last line too, which may be blank.
+    body, removed = scrub_text("".join(f"{line}\n" for line in page.lines), code=True)
     first = page.first
     if not page.lines:
         first = 0
