@@ -189,6 +189,11 @@ async def test_a_message_too_long_fails_its_call_and_not_the_connection(client: 
         answer = await post_parts(client, json.dumps(message).encode(), headers, parts)
         assert answer.status_code == 413 and answer.json()["id"] is None
     assert (await client.post("", json=_LIST, headers=headers)).json()["result"]["tools"]
+    for stranger in (_JSON, {**_JSON, **_NOBODYS_SESSION}):
+        # Without an open session there is no connection to lose.
+        for message in ({"jsonrpc": "2.0", "id": "a", **call}, values):
+            answer = await post_parts(client, json.dumps(message).encode(), stranger, parts)
+            assert answer.status_code == 413
 
 
 @pytest.mark.reported("modelcontextprotocol/python-sdk#1295")

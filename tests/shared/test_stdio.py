@@ -475,10 +475,16 @@ def test_surrogates_are_replaced_in_keys_too() -> None:
         (b'{"a":"id","b":7,"c":', b"", None),
         (b'{"id":5,"result":{"a":"xx', b'xx"}}', None),
         (b'{"result":{"a":"xx', b'xx"},"id":5}', None),
+        (b'{"id":"5 xx', b'xx"}', None),
     ],
 )
 def test_the_id_of_a_long_line_is_found_at_its_ends(head: bytes, tail: bytes, expected: Any) -> None:
     assert peek_id(head, tail) == expected
+
+
+def test_the_id_beside_a_text_full_of_quotes_is_found_in_one_pass() -> None:
+    # Such a text is the JSON that a model writes to a file. Looking for strings in what is cut off would take hours.
+    assert peek_id(b'{"id":5,"params":{"a":"' + b'\\"' * 500_000, b"") == 5
 
 
 @pytest.mark.parametrize("depth", [201, 5000, 200_000])

@@ -47,7 +47,8 @@ _MAX_DEPTH = 200
 # Of a line that can't be parsed, only its ends are searched for the id.
 _HEAD_BYTES = 64 * 1024
 _TAIL_BYTES = 4096
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
+# A string that is cut off is the last token: looking for others in it would take its length squared.
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
 _LAST_MEMBER_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
 
 _ANSWER_MEMBERS = (b'"result"', b'"error"')

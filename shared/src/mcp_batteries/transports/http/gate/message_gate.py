@@ -192,7 +192,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
         A limit fails one call of an older client, and must not end its connection.
         """
         refusal = _as_bad_request(post.scope, problem, request_id)
-        if refusal.status in _STATUSES_OF_LIMITS and refusal.request_id is not None and _is_of_session(post.headers):
+        is_limit = refusal.status in _STATUSES_OF_LIMITS and refusal.request_id is not None
+        if is_limit and self._is_of_open_session(post.scope, post.headers):
             self._refusals.record(post.scope, refusal.status)
             refusal.status = 200
             if not post.forms.json:
