@@ -960,7 +960,8 @@ async def test_snow_on_the_ground_is_told_as_snow_that_falls(upstream: Upstream)
         ("29007KT 10SM OVC008", "10+", "16093+ m", "10+ mi"), ("18010G20KT 1 1/2SM TS", 1.5, "2414 m", "1.5 mi"),
         ("VRB03KT M1/4SM FG", 0.25, "<402 m", "<0.25 mi"), ("22012KT P6SM SKC", "6+", "9656+ m", "6+ mi"),
         ("07010KT 20KM VCSH", None, "20000 m", "12.43 mi"), ("without wind", 7, "11265 m", "7 mi"),
-        ("/////KT //// // //////", None, None, None),
+        ("/////KT //// // //////", None, None, None), ("24008KT //// TEMPO 18010KT 9999", None, None, None),
+        ("07004KT 11/2SM BR", 1.5, "2414 m", "1.5 mi"), ("07004KT 3/16SM FG", 0.19, "302 m", "0.19 mi"),
     ],
 )  # fmt: skip
 async def test_the_visibility_of_a_report_is_in_the_unit_of_who_asks(

@@ -24,8 +24,10 @@ _NEAR_METRES = 50
 _GROUP = re.compile(
     r"\b(?:\d{3}|VRB|///)P?(?:\d{2,3}|//)(?:GP?\d{2,3})?(?:KT|MPS|KMH)(?: \d{3}V\d{3})? "
     r"(?:(?P<cavok>CAVOK)|(?P<metres>\d{4})(?:NDV)?|(?P<km>\d{1,2})KM"
-    r"|(?P<limit>[MP])?(?P<miles>\d{1,2}(?: \d/\d{1,2}|/\d{1,2})?)SM)(?= |=|$)"
+    r"|(?P<limit>[MP])?(?P<miles>(?:\d{1,2} )?\d/\d{1,2}|\d{1,2})SM)(?= |=|$)"
 )
+# What follows is expected, or a remark: no observation.
+_END_OF_OBSERVATION = re.compile(r" (?:BECMG|TEMPO|RMK)\b")
 
 
 class _Limit(Enum):
@@ -64,7 +66,8 @@ def read_visibility(report: str, miles: Any, units: Units) -> Column:
 
 def _read_group(report: str) -> _Visibility | None:
     """Return what the report itself says; None if it has no such group."""
-    group = _GROUP.search(report)
+    observation = _END_OF_OBSERVATION.split(report, maxsplit=1)[0]
+    group = _GROUP.search(observation)
     if group is None:
         return None
     if group["cavok"]:
