@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Literal, NamedTuple
 
 from mcp_weather.models import Table
 
@@ -15,6 +15,9 @@ SEA_LEVEL = "sea_level_height_msl"
 _MAX_LISTED = 8
 # A sea whose level differs by less than this part of a metre has weather and no tide to speak of.
 _MIN_RANGE = {"m": 0.2, "ft": 0.7}
+# Where the level changes by less before it goes back, it was wind or rounding that turned it.
+_MIN_CHANGE = {"m": 0.1, "ft": 0.35}
+_height_of = attrgetter("height")
 
 
 class _Level(NamedTuple):
@@ -22,6 +25,13 @@ class _Level(NamedTuple):
 
     height: float
     time: str
+
+
+class _Turn(NamedTuple):
+    """A level at which the water turns."""
+
+    kind: Literal["high", "low"]
+    level: _Level
 
 
 def describe_tides(table: Table) -> str | None:
@@ -40,21 +50,34 @@ def describe_tides(table: Table) -> str | None:
     heights = [level.height for run in runs for level in run]
     if not heights or max(heights) - min(heights) < _MIN_RANGE.get(unit, 0.0):
         return None
-    turns = [turn for run in runs for turn in _find_turns(run)]
+    min_change = _MIN_CHANGE.get(unit, 0.0)
+    turns = [turn for run in runs for turn in _find_turns(run, min_change)]
     if not turns:
         return None
-    listed = ", ".join(f"{kind} {level.time} ({level.height:g} {unit})" for kind, level in turns[:_MAX_LISTED])
-    return f"[Tides to about an hour: {listed}. Above mean sea level and from a model: not for navigation.]"
+    listed = ", ".join(f"{turn.kind} {turn.level.time} ({turn.level.height:g} {unit})" for turn in turns[:_MAX_LISTED])
+    if len(turns) > _MAX_LISTED:
+        listed += f"; {len(turns) - _MAX_LISTED} more below, in {SEA_LEVEL}"
+    return (
+        f"[High and low water to about an hour: {listed}. Above mean sea level and from a model: not for navigation.]"
+    )
 
 
-def _find_turns(levels: Sequence[_Level]) -> list[tuple[str, _Level]]:
-    """Return the levels at which the water turns, each as high or low."""
-    turns: list[tuple[str, _Level]] = []
-    distinct = [level for before, level in pairwise(levels) if level.height != before.height]
-    distinct = [*levels[:1], *distinct]
-    for before, level, after in zip(distinct, distinct[1:], distinct[2:], strict=False):
-        if before.height < level.height > after.height:
-            turns.append(("high", level))
-        elif before.height > level.height < after.height:
-            turns.append(("low", level))
+def _find_turns(levels: Sequence[_Level], min_change: float) -> list[_Turn]:
+    """Return the levels before and after which the water rises or falls by at least `min_change`."""
+    turns: list[_Turn] = []
+    direction: Literal["rising", "falling"] | None = None
+    highest = lowest = None
+    for level in levels:
+        highest = max(highest or level, level, key=_height_of)
+        lowest = min(lowest or level, level, key=_height_of)
+        if direction != "falling" and highest.height - level.height >= min_change:
+            if direction == "rising":
+                turns.append(_Turn("high", highest))
+            direction = "falling"
+            lowest = level
+        elif direction != "rising" and level.height - lowest.height >= min_change:
+            if direction == "falling":
+                turns.append(_Turn("low", lowest))
+            direction = "rising"
+            highest = level
     return turns
