@@ -1,6 +1,7 @@
 """What users reported of clients, proxies and servers that meet over stdio and HTTP, tried with input of our own."""
 
 import json
+import re
 import shlex
 import signal
 import socket
@@ -199,7 +200,7 @@ async def test_a_message_too_long_fails_its_call_and_not_the_connection(client: 
 @pytest.mark.reported("modelcontextprotocol/python-sdk#1295")
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 async def test_a_call_beyond_its_rate_fails_and_not_the_connection(accept: str) -> None:
-    async with running([*TOY, "rate_calls=2"]) as subject, opened(subject, _REVISION) as wire:
+    async with running([*TOY, "rate_calls=2", "metrics=true"]) as subject, opened(subject, _REVISION) as wire:
         message = wire.message("tools/list")
         headers = {**wire.headers_for(message), "accept": accept}
         answers = [await wire.send_raw(json.dumps(message).encode(), headers) for _ in range(4)]
@@ -207,6 +208,9 @@ async def test_a_call_beyond_its_rate_fails_and_not_the_connection(accept: str) 
         assert "2 calls a minute" in answers[-1].text and int(answers[-1].headers["retry-after"]) > 0
         assert answers[-1].headers["content-type"] == accept
         await subject.says("refused with 429")
+        figures = (await wire.client.get(subject.url.replace("/mcp", "/metrics"))).text
+        # By this an operator's alarm knows that somebody is refused.
+        assert re.search(r'mcp_http_responses_total\{status="429"\} [1-9]', figures)
 
 
 @pytest.mark.reported("modelcontextprotocol/conformance#429")

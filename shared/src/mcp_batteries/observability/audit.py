@@ -31,6 +31,7 @@ from mcp_batteries.redaction.text import redact_json
 from mcp_batteries.sdk import connection_of
 
 __all__ = [
+    "REFUSED_STATUS",
     "Audit",
     "caller_key",
     "caller_of_scope",
@@ -40,6 +41,9 @@ __all__ = [
     "token_claim",
     "token_owner",
 ]
+
+# The key, in the state of a request, of the status that says why it was refused where the response itself has 200.
+REFUSED_STATUS = "refused_status"
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 _UNKNOWN = "unknown"

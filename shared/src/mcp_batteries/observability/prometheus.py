@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.errors import Invalid
+from mcp_batteries.observability.audit import REFUSED_STATUS
 
 try:
     from prometheus_client import (
@@ -61,12 +62,16 @@ class Prometheus:
         self._seconds.labels(method, tool).observe(seconds)
 
     def counting(self, app: ASGIApp) -> ASGIApp:
-        """Wrap `app` to count its responses by status."""
+        """Wrap `app` to count its responses by status.
+
+        A call that a limit refused in a session counts by the limit's status, though its response has 200.
+        """
 
         async def count(scope: Scope, receive: Receive, send: Send) -> None:
             async def send_counted(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    self._responses.labels(str(message["status"])).inc()
+                    status = scope.get("state", {}).get(REFUSED_STATUS, message["status"])
+                    self._responses.labels(str(status)).inc()
                 await send(message)
 
             await app(scope, receive, send_counted)

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from mcp_batteries.observability.audit import caller_of_scope
+from mcp_batteries.observability.audit import REFUSED_STATUS, caller_of_scope
 from mcp_batteries.transports.http.callers import network_of
 
-__all__ = ["Refusals", "set_reason"]
+__all__ = ["Refusals", "set_reason", "set_refused_status"]
 
 # Statuses that are refusals, with the reason where nobody says more. Other statuses answer mistakes in a request.
 _DEFAULT_REASONS = {
@@ -58,6 +58,11 @@ class _Kind(NamedTuple):
 def set_reason(scope: Scope, reason: str) -> None:
     """Record why the request `scope` is refused, in this server's own words."""
     scope.setdefault("state", {})[_REASON] = reason
+
+
+def set_refused_status(scope: Scope, status: int) -> None:
+    """Record the status of the refusal of the request `scope`, whose response has another."""
+    scope.setdefault("state", {})[REFUSED_STATUS] = status
 
 
 class Refusals:

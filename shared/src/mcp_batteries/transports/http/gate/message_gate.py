@@ -45,7 +45,7 @@ from mcp_batteries.transports.http.gate.quota import Quota
 from mcp_batteries.transports.http.gate.revision import check_revision
 from mcp_batteries.transports.http.headers import HeaderMap, ParsedRequest
 from mcp_batteries.transports.http.listener.connection import BODY_COMPLETE
-from mcp_batteries.transports.http.refusals import Refusals, set_reason
+from mcp_batteries.transports.http.refusals import Refusals, set_reason, set_refused_status
 from mcp_batteries.transports.http.requests.batch_replies import answer_each, split_array
 from mcp_batteries.transports.http.requests.in_flight import answering, close_after_stream
 from mcp_batteries.transports.http.requests.json_replies import ACCEPTS_EVENTS
@@ -195,6 +195,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         is_limit = refusal.status in _STATUSES_OF_LIMITS and refusal.request_id is not None
         if is_limit and self._is_of_open_session(post.scope, post.headers):
             self._refusals.record(post.scope, refusal.status)
+            set_refused_status(post.scope, refusal.status)
             refusal.status = 200
             if not post.forms.json:
                 send = send_as_events(send)
