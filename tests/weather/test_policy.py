@@ -65,7 +65,7 @@ def test_what_is_a_point(text: str, point: str) -> None:
         ("120,-95", "Latitude is within 90"), ("181,45", "Latitude is within 90"), ("-181,45", "Latitude is within 90"),
         ("-33.9S,18.4E", "both a sign and a direction"), ("", "is not a place"), ("12", "is not a place"),
         ("?", "is not a place"), ("48°61'N 16°E", "can't be read as coordinates"), ("x", "is not a place"),
-        (",Illinois", "is not a place"),
+        (",Illinois", "is not a place"), ("https://maps.app.goo.gl/gZ1x", "no link is opened"),
     ],
 )  # fmt: skip
 def test_what_is_no_place(text: str, reason: str) -> None:

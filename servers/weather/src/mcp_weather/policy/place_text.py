@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
+_LINK = re.compile("https?:", re.IGNORECASE)
 _MAX_REGION_WORDS = 2
 _MAX_DEGREES = 180
 # Of all scripts, and brackets; dashes only with spaces, since many names have one.
@@ -78,6 +79,12 @@ def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceNa
         ) from None
     if coordinates is not None:
         return point_at(coordinates.latitude, coordinates.longitude, resolved="coordinates")
+    if _LINK.match(words):
+        # A link may say more of its owner than the service that knows names needs to learn.
+        raise Invalid(
+            f"{quote(text)} is a link without coordinates, and no link is opened.",
+            "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
+        )
     if _are_impossible_numbers(words):
         raise Invalid(f"{quote(text)} is not a point: both must be numbers.", "Write them as `47.37,8.55`.")
     if "°" in words:
