@@ -133,6 +133,7 @@ def _page(host: str, servers: Sequence[Member], language: Language) -> str:
         *_install_line(host, servers[0], language),
         language.say("The entry goes into {place}. What it shows: {shows}", place=location, shows=shows),
         "",
+        *_moved_folder(host, language),
         language.say("""\
 Replace the paths with your own. “From a checkout” needs a clone of the repository and [uv](https://docs.astral.sh/uv/),
 “from git” only uv; “installed” is for after `uv tool install` (see [Hosts](README.md#install-once))."""),
@@ -142,6 +143,19 @@ Replace the paths with your own. “From a checkout” needs a clone of the repo
     for server in servers:
         lines += [f"## {server.command}", "", *_server(host, server, language)]
     return "\n".join(lines)
+
+
+def _moved_folder(host: str, language: Language) -> Iterator[str]:
+    """Yield where the file of users is who gave the host another folder, if it has a variable for that."""
+    folder = load_host(host).location.folder
+    if folder is None:
+        return
+    yield language.say(
+        "If `{variable}` is set, the file of your own is `{path}` in that folder, for `--install` too.",
+        variable=folder.variable,
+        path=folder.path,
+    )
+    yield ""
 
 
 def _install_line(host: str, server: Member, language: Language) -> Iterator[str]:

@@ -216,6 +216,14 @@ def test_the_folder_that_a_user_gave_a_host_is_the_one_that_it_reads(
     assert str(work) in uninstall(host, settings(), account(" "))
 
 
+def test_a_folder_that_a_host_would_not_find_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    where = dataclasses.replace(places(tmp_path), variables={"CLAUDE_CONFIG_DIR": "~/work"})
+    with pytest.raises(Invalid, match=r"CLAUDE_CONFIG_DIR is `~/work`.*Set it to an absolute path"):
+        install("claude-code", settings(), where)
+    assert not (tmp_path / "~").exists()
+
+
 def test_a_password_in_the_entry_that_is_replaced_is_not_shown(tmp_path: Path) -> None:
     where = places(tmp_path)
     installed = load(Database, ["postgresql://reader@db.example.org/shop"])

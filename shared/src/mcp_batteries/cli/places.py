@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.hosts.definition import load_host
 from mcp_batteries.user_folders import notes_folder
@@ -55,11 +55,17 @@ class Places:
         """Return the configuration file of `host` for this user.
 
         Raises:
-            Invalid: the host has no file that we can write.
+            Invalid: the host has no file that we can write, or would look for it somewhere else each time.
         """
         location = load_host(host).location
         if location.folder is not None:
             folder = self.variables.get(location.folder.variable, "").strip()
+            if folder.startswith("~"):
+                # The hosts look for a folder of this name where they are started, which differs each time.
+                raise Invalid(
+                    f"{location.folder.variable} is {quote(folder)}, and hosts do not know what `~` means.",
+                    "Set it to an absolute path.",
+                )
             if folder:
                 return Path(os.path.abspath(folder)).joinpath(*location.folder.path.split("/"))
         system_paths = {"win32": location.windows, "darwin": location.macos}
