@@ -784,6 +784,9 @@ async def test_no_town_lies_ten_kilometres_high(upstream: Upstream) -> None:
     ("written", "where"),
     [
         ("https://www.google.com/maps/place/Bern/@46.91,7.31,11z/data=!4m6!8m2!3d46.9480!4d7.4474", "46.9480,7.4474"),
+        ("https://www.google.com/maps/place/Bundesplatz+3,+3003+Bern,+Switzerland/@46.9465,7.4419,17z/data=!3m1!4b1!4m6!3m5"
+         "!1s0x478e39be4e0d1c1b:0x3d0f5b6a7c8d9e0f!8m2!3d46.9480!4d7.4474!16s%2Fg%2F11c43x8qz1?entry=ttu"
+         "&g_ep=EgoyMDI2MTEyNC4wIKXMDSoASAFQAw%3D%3D", "46.9480,7.4474"),
         ("https://google.com/maps/@46.91,7.31,11z/data=!8m2!3d46.95!4d7.44!8m2!3d46.9480!4d7.4474", "46.9480,7.4474"),
         ("https://www.google.com/maps/@46.91,7.31,11z", "46.9100,7.3100"),
         ("https://www.google.com/maps/search/?api=1&query=46.9480%2C7.4474", "46.9480,7.4474"),

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -71,6 +72,13 @@ def test_what_is_a_point(text: str, point: str) -> None:
 def test_what_is_no_place(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
         policy.parse_place(text)
+
+
+def test_what_is_too_long_for_a_place_is_not_searched_for_coordinates() -> None:
+    # It would take hours, and a URI may be as long as a message.
+    for text in ("1.1N," * 100_000, "https://" + "@1.1,1.1" * 100_000):
+        with pytest.raises(Invalid, match="at most 600 characters"):
+            policy.parse_uri(f"weather://{quote(text, safe='')}/daily")
 
 
 def test_a_name_is_taken_apart() -> None:

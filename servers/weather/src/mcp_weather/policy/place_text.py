@@ -16,6 +16,7 @@ from mcp_weather.policy.resource_uri import RESOURCE_URI
 from mcp_weather.policy.weather_words import drop_weather_words
 
 __all__ = [
+    "MAX_PLACE_CHARACTERS",
     "PlaceName",
     "is_code",
     "is_district_number",
@@ -24,6 +25,9 @@ __all__ = [
     "read_with_brackets",
     "shorten",
 ]
+
+# Links to a pin of a map have 300 and more.
+MAX_PLACE_CHARACTERS = 600
 
 _POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
 _LINK = re.compile("https?:", re.IGNORECASE)
@@ -66,6 +70,12 @@ def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceNa
     Raises:
         Invalid: it is none of them, or not a point on the globe.
     """
+    if len(text) > MAX_PLACE_CHARACTERS:
+        # The patterns of coordinates take the square of its length.
+        raise Invalid(
+            f"A place has at most {MAX_PLACE_CHARACTERS} characters.",
+            "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
+        )
     words = " ".join(text.translate(_UNSEEN).split())
     if uri := RESOURCE_URI.fullmatch(words):
         words = unquote(uri["place"])

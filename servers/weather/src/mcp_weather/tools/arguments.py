@@ -13,6 +13,7 @@ from mcp_weather.models import AirQuality, Forecast, Marine
 from mcp_weather.policy.airport import NamedAirport
 from mcp_weather.policy.days import WrittenDay
 from mcp_weather.policy.place import Place
+from mcp_weather.policy.place_text import MAX_PLACE_CHARACTERS
 from mcp_weather.policy.policy import Policy
 from mcp_weather.policy.units import Units
 
@@ -30,7 +31,7 @@ __all__ = [
 
 _PLACE = Field(
     min_length=1,
-    max_length=200,
+    max_length=MAX_PLACE_CHARACTERS,
     description="Name (`Springfield, Illinois`), `lat,lon` or alias.",
     json_schema_extra=in_header("Place"),
 )

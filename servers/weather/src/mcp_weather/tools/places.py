@@ -14,7 +14,7 @@ from mcp_weather.engine.saved_places import SavedPlaces, list_saved_places
 from mcp_weather.models import Places
 from mcp_weather.policy.language import parse_language
 from mcp_weather.policy.place import Place
-from mcp_weather.policy.place_text import PlaceName
+from mcp_weather.policy.place_text import MAX_PLACE_CHARACTERS, PlaceName
 from mcp_weather.policy.policy import Policy
 
 __all__ = ["find_place"]
@@ -28,7 +28,7 @@ async def find_place(
     query: Annotated[
         Place | PlaceName | None,
         trusted(Policy.parse_search),
-        Field(max_length=200, description="Default: list the aliases in the places file."),
+        Field(max_length=MAX_PLACE_CHARACTERS, description="Default: list the aliases in the places file."),
     ] = None,
     language: Annotated[
         str | None, trusted(parse_language), Field(pattern="^[a-z]{2}$", description="Two letters.")
