@@ -93,7 +93,9 @@ def test_a_western_letter_may_end_a_file_without_a_line_end(text: str) -> None:
     assert decoded.text == text
 
 
-@pytest.mark.parametrize("data", ["5 €".encode()[:-2], "Fußgänger".encode()[:-5], "naïve café".encode()[:-1]])
+@pytest.mark.parametrize(
+    "data", ["5 €".encode()[:-2], "I don\u2019".encode()[:-2], "Fußgänger".encode()[:-5], "naïve café".encode()[:-1]]
+)
 def test_utf_8_that_is_cut_off_at_its_end_stays_utf_8(data: bytes) -> None:
     assert detect_encoding(data) == Encoding("utf-8")
 

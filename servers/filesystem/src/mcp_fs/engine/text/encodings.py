@@ -80,8 +80,8 @@ _WESTERN_PUNCTUATION = b"\x80\x85\x91\x92\x93\x94\x95\x96\x97"
 _BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 _IDEOGRAPH = re.compile("[一-鿿]")
 # A word that ends in a letter such as `é` or `ß` of Western encodings. In UTF-8, cut off there, the byte would begin a
-# character that seldom follows a Latin letter.
-_WESTERN_END = re.compile(rb"[A-Za-z][\xdf-\xf4]\Z")
+# character that seldom follows a Latin letter; not so E2, which begins apostrophes and dashes, and is a rare `â`.
+_WESTERN_END = re.compile(rb"[A-Za-z][\xdf-\xe1\xe3-\xf4]\Z")
 _SHORT_SAMPLE_BYTES = 16
 _END_BYTES = 4096
 _NULS = re.compile(b"\0+")
