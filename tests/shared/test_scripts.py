@@ -240,6 +240,23 @@ async def test_pages_are_long_and_what_is_missing_all_the_same_is_told() -> None
         assert await served.run(script) == "30"
 
 
+async def test_a_name_like_a_cursor_asks_for_no_page(tmp_path: Path) -> None:
+    folder = tmp_path / "cursor=9"
+    folder.mkdir()
+    for name in ("start_line=1", "b"):
+        (folder / name).write_text("text\n")
+    script = """
+        print(list_directory.all({path: "cursor=9"}).length);
+        print(list_directory.all({path: "cursor=9", limit: 1}).length);
+        return read_files({paths: ["cursor=9/start_line=1"]}).lines().length;
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    lists = "[read to the last page: list_directory 4 lines in 2 calls]"
+    assert answer.content[0].text == f"{lists}\n2\n2\n2\n"
+
+
 async def test_pages_that_no_call_asked_for_are_told(tmp_path: Path) -> None:
     (tmp_path / "numbers").write_text("".join(f"{number}\n" for number in range(200_000)))
     (tmp_path / "quotes").write_text('[cursor="x"]\n[truncated]\n{"cursor":"x"}\n')
@@ -310,6 +327,28 @@ async def test_an_answer_that_is_printed_as_it_came_has_its_first_line() -> None
             print(apple, pear, [apple], `${apple}!`);
         """
         assert await served.run(script) == '[of today]\n2 [of today]\n3 ["2"] 2!'
+
+
+async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_another(tmp_path: Path) -> None:
+    (tmp_path / "long").write_text("one\ntwo\nthree\n")
+    (tmp_path / "short").write_text("one\ntwo\n")
+    (tmp_path / "other").write_text("three\n")
+    script = """
+        const short = read_text({path: "short"});
+        const long = read_text({path: "long", head: 2});
+        print(short);
+        for (const path of ["long", "short"]) print(read_text({path, head: 2}));
+        return read_text({path: "other"});
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    assert [line.partition(",")[0] for line in answer.content[0].text.splitlines() if line.startswith("[")] == [
+        "[several answers had this text",
+        "[lines 1-2 of 3",
+        "[lines 1-2 of 2",
+        "[line 1 of 1",
+    ]
 
 
 async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_only(tmp_path: Path) -> None:

@@ -16,21 +16,26 @@
     if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) return String(value);
     return value;
   };
-  // The first lines in brackets of the last answers, by the texts that scripts have without them.
+  // The first lines in brackets of the last answers, empty where there was none, by the texts that scripts have without
+  // them. Two answers of one text may differ in it; if neither was printed yet, print can't tell which of them it shows.
   const remarks = new Map();
   const MAX_REMARKS = 20;
+  const AMBIGUOUS = "[several answers had this text, with different first lines: print `remark` after each call]";
   const rememberRemark = (text) => {
     // An empty text is that of the last answer, or none.
     remarks.delete("");
+    const previous = remarks.get(text);
+    const isAmbiguous = previous !== undefined && !previous.isPrinted && previous.line !== remark;
     remarks.delete(text);
-    if (remark === "") return;
-    remarks.set(text, remark);
+    remarks.set(text, {line: isAmbiguous ? AMBIGUOUS : remark, isPrinted: false});
     if (remarks.size > MAX_REMARKS) remarks.delete(remarks.keys().next().value);
   };
 
   const show = (value) => {
     // Who prints an answer as it came reads all of it.
-    if (remarks.has(value)) return remarks.get(value) + (value && `\n${value}`);
+    const known = remarks.get(value);
+    if (known) known.isPrinted = true;
+    if (known?.line) return known.line + (value && `\n${value}`);
     const shown = plain("", value);
     return typeof shown === "object" ? stringify(shown, plain) : String(shown);
   };
@@ -79,9 +84,9 @@
     return rows.map((row) => Object.fromEntries(columns.map((column, number) => [column, row[number]])));
   };
 
-  // How a first line says where a line that was cut goes on, or the answer: behind what it tells of the call.
+  // How a first line says where a line that was cut goes on, or the answer; the names in it may contain `cursor=` too.
   const REST_OF_LINE = /rest is at (start_line)=(\d+), start_column=(\d+)/;
-  const NEXT_PAGE = /^.*\b(cursor|start_line)="?([^"\s;,\]]+)/;
+  const NEXT_PAGE = /^.*(?:continue with|next page:|more,) (cursor|start_line)="?([^"\s;,\]]+)/;
   const nextPageOf = (table) => {
     const match = REST_OF_LINE.exec(remark) ?? NEXT_PAGE.exec(remark);
     const [, name, value, column] = match ?? [, "cursor", table?.cursor];

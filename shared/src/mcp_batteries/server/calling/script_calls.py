@@ -25,9 +25,11 @@ _MAX_PAGE_BYTES = 1_000_000
 _MAX_NOTE_BYTES = 300
 # Arguments that bound the rows of a page and the texts in them, where a cursor leads to more.
 _ROW_BOUNDS = ("limit", "max_per_file", "max_cell")
-# What asks for the next page of an answer: in its first line, in the heading of one of several files, or in JSON.
+# What asks for the next page of an answer: in its first line, in the heading of one of several files, or in JSON. As
+# in `scripts/prelude.js`, the words before it tell it from a name that contains `cursor=`.
 _NEXT_PAGE = re.compile(
-    r'(?:\A\[|^=== )(?:.*rest is at start_line=|.*\b(?:cursor|start_line)="?)(?P<value>[^"\s;,\]]+)'
+    r"(?:\A\[|^=== ).*(?:rest is at|continue with|next page:|more,) (?:cursor|start_line)="
+    r'"?(?P<value>[^"\s;,\]]+)'
     r'|\A\{.*"cursor":"(?P<json_value>[^"]+)"',
     re.MULTILINE,
 )
