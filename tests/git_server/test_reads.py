@@ -502,6 +502,14 @@ def _in_docs(made: Made) -> str:
     return made.git("ls-files", "docs").splitlines()[0].removeprefix("docs/")
 
 
+def test_without_the_first_tool_the_instructions_still_tell_of_cut_answers(tmp_path: Path) -> None:
+    Made(tmp_path / "app")
+    instructions = build(load(Settings, [str(tmp_path / "app"), "--exclude-tools=get_status"])).instructions
+    assert instructions is not None
+    assert "`get_status`" not in instructions
+    assert "what was cut" in instructions
+
+
 def test_a_machine_without_git_is_told_so_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -66,7 +66,7 @@ def build(settings: Settings) -> Assembled:
         title="Weather",
         version=version(settings.COMMAND),
         instructions=(
-            "Weather of any place: begin with `get_weather`. `place` is a name, `lat,lon` or a saved alias. Times are "
+            "Weather of any place. Begin with `get_weather`. `place` is a name, `lat,lon` or a saved alias. Times are "
             "in the place's zone; null means unknown, never none; `stale` answers say how old they are and why."
         ),
     )
