@@ -565,6 +565,22 @@ async def test_what_a_list_leaves_out_is_told_with_its_length(tmp_path: Path) ->
     assert "[read to the last page: search_text 0 lines (left out 1 hidden (.hidden))]" in str(answered.content)
 
 
+async def test_a_list_that_was_cut_is_not_told_to_be_whole(tmp_path: Path) -> None:
+    (tmp_path / "numbers").write_text("".join(f"{number}\n" for number in range(2000)))
+    cases = [
+        ("read_files", "{paths: ['numbers'], max_bytes: 1000}", False),
+        ("search_text", "{pattern: '7', max_per_file: 3}", False),
+        ("search_text", "{pattern: '7', max_per_file: 5000}", True),
+        ("read_text", "{path: 'numbers', max_bytes: 1000}", True),
+    ]
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        for name, arguments, is_whole in cases:
+            answer = await client.call_tool("call_tools", {"script": f"return {name}.all({arguments}).length"})
+            assert isinstance(answer.content[0], TextContent)
+            text = answer.content[0].text
+            assert (f"read to the last page: {name} " in text) == is_whole, text
+
+
 async def test_lines_of_a_file_are_its_lines_whatever_they_look_like_and_however_long(tmp_path: Path) -> None:
     (tmp_path / "rows").write_text("[1,2]\n[3,4]\n")
     (tmp_path / "table").write_text('{"columns":["a"],"rows":[[1]]}\n')

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent
@@ -38,6 +38,19 @@ _FENCED = re.compile(r"\s*```\w*\n(?P<code>.*?)```\s*", re.DOTALL)
 _INCOMPLETE = re.compile(r"\[.*\b(?:truncated|folded|raise max_|no more than [0-9]|not the end of|not kept)")
 
 
+class _UnreadPage(NamedTuple):
+    """What an answer says to be missing in it, as long as no call asked for it.
+
+    Attributes:
+        position: the cursor or the line that asks for it; empty where none does.
+        is_expected: whether the call asked for a shorter answer than the tool gives by itself.
+    """
+
+    tool: str
+    position: str
+    is_expected: bool
+
+
 @dataclass
 class ScriptCalls:
     """Makes the calls of one script, and remembers what its answer has to tell of them.
@@ -52,7 +65,6 @@ class ScriptCalls:
         failed: how many of them failed.
         changes: how often each tool that can change something was called, and with what success.
         unfinished: the call that can change something and has no answer yet.
-        unread: what would ask for a next page that no call asked for, and the tool that answered so.
         page_bounds: what `_read_page_bounds` says of each tool that was called.
     """
 
@@ -63,7 +75,7 @@ class ScriptCalls:
     failed: int = 0
     changes: Counter[str] = field(default_factory=Counter[str])
     unfinished: str = ""
-    unread: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    unread: list[_UnreadPage] = field(default_factory=list[_UnreadPage])
     page_bounds: dict[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
 
     async def run(self, script: str, seconds: float, max_bytes: int) -> CallToolResult:
@@ -108,23 +120,23 @@ class ScriptCalls:
         return answer.text
 
     def _note_pages(self, call: Call, text: str) -> None:
-        """Remember which pages there are behind an answer that the call did not bound, and that it was one itself."""
+        """Remember which pages there are behind an answer, and that it was one itself."""
         asked = [str(call.arguments.get(name)) for name in ("cursor", "start_line")]
         for page in self.unread:
-            if page[0] in asked:
+            if page.position in asked:
                 self.unread.remove(page)
                 break
         tool = self.table.get(call.name)
-        if tool is not None and _is_bounded(call, tool):
-            return
+        is_bounded = tool is not None and _is_bounded(call, tool)
         last_line = call.arguments.get("end_line", call.arguments.get("head"))
         matches = list(_NEXT_PAGE.finditer(text))
         for match in matches:
             if isinstance(last_line, int) and match["value"] == str(last_line + 1):
                 continue
-            self.unread.append((match["value"] or match["json_value"], call.name))
+            position = match["value"] or match["json_value"]
+            self.unread.append(_UnreadPage(call.name, position, is_bounded))
         if not matches and _INCOMPLETE.match(text):
-            self.unread.append(("", call.name))
+            self.unread.append(_UnreadPage(call.name, "", is_bounded))
 
     def _widen_page(self, call: Call) -> Mapping[str, Any]:
         """Return the arguments of a call, whose page may be long, since no model reads it."""
@@ -160,11 +172,13 @@ class ScriptCalls:
             notes.append(f"calls that could change something: {changes}")
         if self.unfinished:
             notes.append(f"{self.unfinished} was not finished; look whether it changed something")
-        if self.unread:
-            names = ", ".join(dict.fromkeys(name for _, name in self.unread))
-            notes.append(f"not all is in what {names} returned, as `remark` or a cursor in it says")
-        if outcome.lists:
-            notes.append(f"read to the last page: {', '.join(map(_describe_list, outcome.lists))}")
+        unexpected = dict.fromkeys(page.tool for page in self.unread if not page.is_expected)
+        if unexpected:
+            notes.append(f"not all is in what {', '.join(unexpected)} returned, as `remark` or a cursor in it says")
+        incomplete = {page.tool for page in self.unread}
+        lists = [_describe_list(read) for read in outcome.lists if read.name not in incomplete]
+        if lists:
+            notes.append(f"read to the last page: {', '.join(lists)}")
         return notes
 
 
