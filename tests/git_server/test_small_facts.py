@@ -257,6 +257,8 @@ async def test_branches_and_tags_are_found_by_name_and_by_what_they_have(tmp_pat
         assert await names(kind="tags", contains=oid) == {"v2.0", "other"}
         assert await names(kind="tags", contains=oid, pattern="v*") == {"v2.0"}
         assert await names(pattern="old/*") == {"old/done", "old/open", "origin/old/open"}
+        assert await names(pattern="origin/*/*") == {"origin/old/open"}
+        assert await names(pattern="origin/old") == {"origin/old/open"}
         assert await names(contains=oid) == {"old/open", "origin/old/open"}
         assert "old/open" in await names(not_merged="main") and "old/done" not in await names(not_merged="main")
         assert "old/done" in await names(merged="main") and "old/open" not in await names(merged="main")

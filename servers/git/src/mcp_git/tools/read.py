@@ -100,7 +100,9 @@ def list_commits(
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
     no_merges: bool = False,
-    not_picked: Annotated[bool, Field(description="Of `a..b`: no changes (by patch-id) that `a` has too.")] = False,
+    not_picked: Annotated[
+        bool, Field(description="Of `a..b`: no patches that `a` has too, with their context, but for spaces.")
+    ] = False,
     follow: Annotated[bool, Field(description="Go on before renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
     bodies: Annotated[

@@ -178,6 +178,9 @@ class _Branch(NamedTuple):
 def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
     arguments = ["for-each-ref", "--sort=-committerdate", f"--count={limit}", f"--format={_BRANCH_FORMAT}"]
     arguments += [*query.options, *query.patterns("refs/heads", "refs/remotes/*")]
+    if "/" in query.pattern:
+        # The list shows a remote's branch under the name of its remote, so a pattern may begin with that too.
+        arguments += query.patterns("refs/remotes")
     output = git.run(repository, arguments, cancel)
     field_count = len(_Branch._fields)
     rows: list[str] = []

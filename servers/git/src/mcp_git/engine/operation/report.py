@@ -182,7 +182,8 @@ class _Report:
             source = sources.get(commit.origin)
             # Of a merge git does not tell counts.
             if source is not None and source.counts not in ("", commit.counts):
-                line += f" ({commit.counts or 'nothing'}; {source.counts} in {source.short_hash})"
+                reason = _explain_less(commit, source)
+                line += f" ({commit.counts or 'nothing'}; {source.counts} in {source.short_hash}{reason})"
             elif commit.counts:
                 line += f" ({commit.counts})"
             self.lines.append(line)
@@ -591,6 +592,25 @@ def _format_counts(counts: re.Match[str]) -> str:
     """Return how much a commit changes."""
     files = count(int(counts["files"]), "file")
     return f"{files}, +{counts['added'] or 0} -{counts['removed'] or 0}"
+
+
+def _explain_less(commit: _ListedCommit, source: _ListedCommit) -> str:
+    """Return why a commit that was picked without a conflict changes less than its source.
+
+    Git leaves out of such a commit only what the branch had already.
+    """
+    numbers = _list_counts(commit)
+    source_numbers = _list_counts(source)
+    if any(number > limit for number, limit in zip(numbers, source_numbers, strict=True)):
+        return ""
+    return ", the rest was here already"
+
+
+def _list_counts(commit: _ListedCommit) -> list[int]:
+    """Return how many files, added and removed lines a commit has."""
+    if not commit.counts:
+        return [0, 0, 0]
+    return [int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", commit.counts)]
 
 
 def _holds_any(folder: bytes, paths: Iterable[bytes]) -> bool:
