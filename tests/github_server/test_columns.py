@@ -108,9 +108,12 @@ async def test_the_instructions_say_what_cells_are(oracle: Oracle) -> None:
         labels, assignees, title, state, created_at, body = found["rows"][0]
         whole = await call(client, "list_issues", **O, fields="body", limit=1000)
         one = await call(client, "get_issue", **O, number=3)
+        script = "return list_issues.all({repo: 'octo/app', fields: 'number,body'})[0].body.length"
+        in_script = (await call(client, "call_tools", script=script)).splitlines()[-1]
         assert "must be an integer from 1 to 1000" in await refused(client, "list_issues", **O, limit=1001)
     assert "`limit` is at most 1000" in text
     assert "lists of texts, a milestone is its title, times are UTC, states lower case" in text
     assert (labels, assignees, title, state) == (["bug"], ["ada"], "2.4.1", "open") and created_at.endswith("Z")
-    assert "above 1500 characters (of one object 8000) is cut, unless it is the only field" in text
+    assert "above 1500 characters (of one object 8000) ends in `[N more characters]`, unless it is the only" in text
+    assert in_script == "9000"
     assert (body.count("b"), one["data"]["body"].count("b"), whole["rows"]) == (1500, 8000, [["b" * 9000]])

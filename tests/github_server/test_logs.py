@@ -96,6 +96,19 @@ async def test_why_a_job_failed_comes_first_where_it_is_far_before_the_last_erro
         assert len(text.encode()) < 11_000
         of_run = await call(client, "read_job_log", repo="octo/app", run_id=9)
         assert ", failed in step 4 Run tests;" in of_run and of_run.splitlines()[1] == first
+        # Of the lines with a pattern, those of the failure come first, though others precede them.
+        lines[1] = "PASSED tests/test_cart.py::test_add"
+        stored(oracle, log(*lines))
+        head, *matches = (await call(client, "read_job_log", **JOB, pattern="::test")).splitlines()
+        failure = "4: FAILED tests/test_cart.py::test_round - assert 1 == 2"
+        assert "it seems to fail at line 4" in head
+        assert matches == [failure, "...", "2: PASSED tests/test_cart.py::test_add", failure]
+        # Without an error of the job, and from a line on, they keep their order.
+        from_start = await call(client, "read_job_log", **JOB, pattern="::test", start_line=1)
+        assert from_start.splitlines()[1:] == [matches[2], failure]
+        stored(oracle, log(*lines[:400]))
+        without_error = await call(client, "read_job_log", **JOB, pattern="::test")
+        assert without_error.splitlines()[1:] == [matches[2], failure]
         # Where other lines are asked for, nothing stands before them.
         assert "seems" not in await call(client, "read_job_log", **JOB, pattern="cleaning 7 ")
         lines[3:5] = ["fine", "fine"]

@@ -185,5 +185,6 @@ def _instructions(policy: Policy) -> str:
         "`renovate[bot]`. Lists are JSON with `columns` and `rows`; with a `cursor` there are more, else `total` "
         "counts all; `limit` is at most 1000. One object is under `data`. Labels, assignees, reviewers and verdicts "
         "are lists of texts, a milestone is its title, times are UTC, states lower case but for reviews. A body above "
-        "1500 characters (of one object 8000) is cut, unless it is the only field."
+        "1500 characters (of one object 8000) ends in `[N more characters]`, unless it is the only field or a script "
+        "asks."
     )

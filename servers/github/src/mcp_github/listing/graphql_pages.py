@@ -94,9 +94,15 @@ class ConnectionPage:
     def to_listing(self, kind: str, scope: Sequence[Any], columns: Sequence[str], *, removed: int) -> Listing:
         """Return the page as the result of a tool, with the cursor of the next one."""
         return Listing(
-            cursor=self.encode_cursor(kind, scope), note=self.remaining_note(), total=self.total,
+            cursor=self.encode_cursor(kind, scope), note=self.remaining_note() or self._round_note(), total=self.total,
             removed=removed or None, columns=list(columns), rows=self.rows,
         )  # fmt: skip
+
+    def _round_note(self) -> str | None:
+        """Return that these are all, where their number looks like the most that a page has."""
+        if self.next_position is not None or not self.rows or self.total % _MAX_NODES:
+            return None
+        return "That is all."
 
     @property
     def remaining_count(self) -> int:

@@ -73,6 +73,7 @@ class LineWindow:
         self._has_dropped = False
         self._is_full = False
         self._error_line: int | None = None
+        self._has_error_mark = False
         self._kept_at_error: list[_Block] = []
 
     def feed(self, data: bytes) -> bool:
@@ -107,8 +108,8 @@ class LineWindow:
 
     @property
     def has_error(self) -> bool:
-        """Whether the page is that of the last error."""
-        return self._error_line is not None
+        """Whether an error was among what the page is taken from."""
+        return self._error_line is not None or self._has_error_mark
 
     def _continuations(self, fitting: Sequence[_Line], *, is_cut: bool) -> list[str]:
         """Return how to read what is not shown."""
@@ -146,6 +147,7 @@ class LineWindow:
         if self._line_count < (self._start_line or 0):
             return
         if self._pattern:
+            self._has_error_mark = self._has_error_mark or _ERROR_MARK in data
             self._add_matches(_Block(first, data))
             return
         block = _Block(first, data)

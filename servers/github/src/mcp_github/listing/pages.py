@@ -268,7 +268,7 @@ class _Page:
         if self.next_position is not None:
             return self._remaining_note(self.next_position)
         if not self._is_cut_by_github:
-            return self._few_note()
+            return self._few_note() or self._round_note()
         if self.query.max_items is not None:
             return f"GitHub lists the first {self.query.max_items} only."
         return (
@@ -282,7 +282,14 @@ class _Page:
         listed = self.position.items_before + self.listed_count
         if self.shown_count * _ONE_IN > listed or not listed:
             return None
-        return f"That is all, out of {listed} {self.query.listed_things}."
+        others = listed - self.shown_count
+        return f"That is all: of {listed} {self.query.listed_things} that GitHub listed, {others} did not match."
+
+    def _round_note(self) -> str | None:
+        """Return that these are all, where their number looks like the most that a page has."""
+        if self.failure or self.note or not self.shown_count or self.shown_count % _MAX_UPSTREAM_ROWS:
+            return None
+        return "That is all."
 
     @property
     def _reachable_total(self) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.server.calling.results import is_answering_script
 from mcp_github.safety.lockdown import INSIDERS
 
 __all__ = [
@@ -138,13 +139,13 @@ class _Clip:
 
     def __call__(self, item: Item) -> Any:
         text = pick(item, self.path)
-        if not isinstance(text, str) or len(text) <= self.limit:
+        if not isinstance(text, str) or len(text) <= self.limit or is_answering_script():
             return text
         return f"{text[: self.limit]}… [{len(text) - self.limit}{_CLIP_END}"
 
 
 def clip(path: str, limit: int = _MAX_TEXT_CHARACTERS) -> Getter:
-    """Return a getter of the text at `path`, cut with a word about it; whole where it is the only column."""
+    """Return a getter of the text at `path`, cut with a word about it; whole as the only column, and in a script."""
     return _Clip(path, limit)
 
 

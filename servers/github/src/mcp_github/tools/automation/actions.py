@@ -149,8 +149,18 @@ class _LogRequest:
 
     @property
     def is_for_failure(self) -> bool:
-        """Whether no lines were named, so that those are wanted that say why it failed."""
-        return self.start_line is None and not self.pattern
+        """Whether no line was named to begin at, so that those come first that say why it failed."""
+        return self.start_line is None
+
+    def select_cause(self, parser: FailureLogParser) -> str:
+        """Return those of the wanted lines that say why the job failed, each with its number."""
+        cause = parser.get_cause()
+        if not self.is_for_failure or parser.is_weak:
+            return ""
+        if not self.pattern:
+            return cause
+        lines = [line for line in cause.split("\n") if self.pattern in line.partition(": ")[2]]
+        return "\n".join(lines)
 
     def open_window(self) -> LineWindow:
         return LineWindow(start_line=self.start_line, pattern=self.pattern)
@@ -232,7 +242,7 @@ async def read_job_log(
     repo: RepoName,
     job_id: OptionalNumber = None,
     run_id: OptionalNumber = None,
-    pattern: Annotated[FreeText | None, Field(description="Lines with this")] = None,
+    pattern: Annotated[FreeText | None, Field(description="Lines with this, the failure's first")] = None,
     start_line: Annotated[int | None, Field(ge=1)] = None,
 ) -> Text:
     """Read a job's log: its last error or end, or from `start_line` on; of a run, those of all failed jobs.
@@ -505,9 +515,11 @@ async def _read_log(
 
     # Both take the last line only now, if no line end follows it.
     page = render(max_bytes)
-    cause = parser.get_cause()
-    if not window.has_error or parser.is_weak:
+    cause = request.select_cause(parser)
+    if not cause or not window.has_error:
         return page
+    if request.pattern:
+        return _put_matches_first(cause, page, render, max_bytes)
     return _put_cause_first(cause, page, render, max_bytes)
 
 
@@ -525,6 +537,14 @@ def _put_cause_first(cause: str, page: Text, render: Callable[[int], Text], max_
         return Text(f"{page.head}; {note}", page.body)
     shorter = render(max_bytes - len(cause.encode()))
     return Text(f"{shorter.head}; {note}", f"{cause}\n...\n{shorter.body}")
+
+
+def _put_matches_first(cause: str, page: Text, render: Callable[[int], Text], max_bytes: int) -> Text:
+    """Return the lines with a pattern, in front of them those that say why the job failed, if others came before."""
+    if page.body.startswith(cause):
+        return page
+    others = render(max_bytes - len(cause.encode()))
+    return Text(f"{others.head}; it seems to fail at line {_number_of_line(cause)}", f"{cause}\n...\n{others.body}")
 
 
 def _number_of_line(lines: str) -> int:
