@@ -428,6 +428,42 @@ async def test_what_is_assumed_unchanged_stays_out_of_a_commit_of_paths(paths: l
 
 
 @pytest.mark.reported("gitbutlerapp/gitbutler#2674")
+@pytest.mark.parametrize(
+    ("merged", "changed", "staged"),
+    [
+        ("env", "", ""),
+        ("a.txt", "a.txt", ""),
+        ("a.txt", "", "b.txt"),
+        ("new.txt", "new.txt", ""),
+        ("a.txt", "b.txt", None),
+    ],
+)
+async def test_a_merge_that_git_refuses_loses_nothing_that_is_assumed_unchanged(
+    merged: str, changed: str, staged: str | None, repository: Made
+) -> None:
+    """Git resets all files where it refuses a merge late."""
+    repository.git("config", "user.name", "Grace Hopper")
+    repository.git("config", "user.email", "grace@example.org")
+    repository.commit("first", {"env": "KEY=\n", "a.txt": "a\n", "b.txt": "b\n"})
+    repository.git("switch", "--quiet", "--create", "side")
+    repository.commit("side", {merged: "side\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"c.txt": "c\n"})
+    repository.git("update-index", "--assume-unchanged", "env")
+    repository.write("env", "KEY=secret\n")
+    if changed:
+        repository.write(changed, "mine\n")
+    if staged:
+        repository.write(staged, "mine\n")
+        repository.git("add", staged)
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("run_merge", rev="side")
+    assert (repository.path / "env").read_text() == "KEY=secret\n", answer
+    # Nothing is in the way of the last one.
+    assert answer.startswith("failed: What is marked `--assume-unchanged`") == (staged is not None), answer
+
+
+@pytest.mark.reported("gitbutlerapp/gitbutler#2674")
 async def test_what_was_staged_before_it_was_assumed_unchanged_stays_staged(repository: Made) -> None:
     repository.commit("first", {"env": "KEY=\n", "a.txt": "a\n"})
     repository.write("env", "KEY=\nURL=\n")

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
+from mcp_git.engine.operation.conflicts import is_at_or_below
 from mcp_git.engine.operation.untracked_files import name_some
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_names
+from mcp_git.engine.work_tree.status import Status
 from mcp_git.path_quoting import quote_paths
-from mcp_git.policy import Repository
+from mcp_git.policy import Repository, Revision
 from mcp_git.repository_paths import Layout
 
-__all__ = ["list_assumed_unchanged", "refuse_overwriting_hidden_changes"]
+__all__ = ["list_assumed_unchanged", "refuse_failing_merge", "refuse_overwriting_hidden_changes"]
 
 
 def list_assumed_unchanged(git: Git, repository: Repository, paths: Sequence[str], cancel: CancelToken) -> list[str]:
@@ -31,9 +33,45 @@ def refuse_overwriting_hidden_changes(
     Raises:
         Conflict: one has.
     """
+    changed = _list_hidden_changes(git, repository, layout, paths, cancel)
+    if changed:
+        raise _lost(changed)
+
+
+def refuse_failing_merge(
+    git: Git, repository: Repository, layout: Layout, status: Status, revision: Revision, cancel: CancelToken
+) -> None:
+    """Check that git refuses no merge while there are changes that it overlooks: it resets all files where it does.
+
+    Raises:
+        Conflict: something uncommitted is in the way of the merge.
+    """
+    hidden = _list_hidden_changes(git, repository, layout, ["."], cancel)
+    if not hidden:
+        return
+    obstacles = [entry.path for entry in status.entries] + [os.fsencode(name) for name in hidden]
+    merged = _list_merged(git, repository, revision, cancel)
+    folders = [path.rstrip(b"/") for path in obstacles]
+    if status.list_staged() or any(is_at_or_below(name, folders) for name in merged):
+        raise _lost(hidden)
+
+
+def _list_merged(git: Git, repository: Repository, revision: Revision, cancel: CancelToken) -> list[bytes]:
+    """Return the files that HEAD or a revision has changed since both parted."""
+    names: list[bytes] = []
+    for sides in (("HEAD", revision.text), (revision.text, "HEAD")):
+        arguments = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", "--merge-base", *sides, "--"]
+        names += git.run(repository, arguments, cancel, exit_codes=(0, 128)).stdout.split(b"\0")[:-1]
+    return names
+
+
+def _list_hidden_changes(
+    git: Git, repository: Repository, layout: Layout, paths: Sequence[str], cancel: CancelToken
+) -> list[str]:
+    """Return the files at or below `paths` that are marked `--assume-unchanged` and have other contents on disk."""
     marked = list_assumed_unchanged(git, repository, paths, cancel)
     if not marked:
-        return
+        return []
     with git.copy_index(layout) as folder:
         names = os.fsencode("".join(f"{name}\0" for name in marked))
         unmark = ["update-index", "-z", "--no-assume-unchanged", "--stdin"]
@@ -42,10 +80,12 @@ def refuse_overwriting_hidden_changes(
         git.run(repository, refresh, cancel, exit_codes=(0, 1), scratch_index=folder)
         compare = ["diff-files", "--name-only", "-z", "--diff-filter=d", "--", *paths]
         output = git.run(repository, compare, cancel, scratch_index=folder)
-    changed = sorted(set(marked).intersection(split_names(output.stdout)))
-    if changed:
-        raise Conflict(
-            f"What is marked `--assume-unchanged` has changes, which would be lost for good: "
-            f"{name_some(quote_paths(map(os.fsencode, changed)))}.",
-            "Nothing was changed. The user can mark it `--skip-worktree` instead: git leaves that alone.",
-        )
+    return sorted(set(marked).intersection(split_names(output.stdout)))
+
+
+def _lost(changed: Sequence[str]) -> Conflict:
+    return Conflict(
+        f"What is marked `--assume-unchanged` has changes, which would be lost for good: "
+        f"{name_some(quote_paths(map(os.fsencode, changed)))}.",
+        "Nothing was changed. The user can mark it `--skip-worktree` instead: git leaves that alone.",
+    )

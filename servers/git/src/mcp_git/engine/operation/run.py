@@ -20,7 +20,7 @@ from mcp_git.engine.operation.failures import (
     is_same_state,
     nothing_to_do,
 )
-from mcp_git.engine.operation.hidden_changes import refuse_overwriting_hidden_changes
+from mcp_git.engine.operation.hidden_changes import refuse_failing_merge, refuse_overwriting_hidden_changes
 from mcp_git.engine.operation.index_backup import IndexBackup
 from mcp_git.engine.operation.on_branch import run_on_branch
 from mcp_git.engine.operation.operation import (
@@ -397,6 +397,8 @@ class _Run:
             _refuse_losing_first_files(status)
         if "--amend" in self.operation.arguments:
             refuse_amending_another(self.layout, status.in_progress)
+        if self.operation.command == "merge" and isinstance(self.operation.revision, Revision):
+            refuse_failing_merge(self.git, self.repository, self.layout, status, self.operation.revision, self.cancel)
         if isinstance(self.operation, CommitOperation):
             refuse_conflict_marks(self.git, self.repository, status, self.operation.resolved_paths, self.cancel)
 
