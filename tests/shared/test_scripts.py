@@ -324,9 +324,9 @@ async def test_an_answer_that_is_printed_as_it_came_has_its_first_line() -> None
         script = """
             const apple = get_price({fruit: "apple"});
             const pear = get_price({fruit: "pear"});
-            print(apple, pear, [apple], `${apple}!`);
+            print(apple, pear, [apple], `${apple}!`, apple.remark, "3!".remark === "");
         """
-        assert await served.run(script) == '[of today]\n2 [of today]\n3 ["2"] 2!'
+        assert await served.run(script) == '[of today]\n2 [of today]\n3 ["2"] 2! [of today] true'
 
 
 async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_another(tmp_path: Path) -> None:

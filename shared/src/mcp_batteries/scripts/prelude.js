@@ -60,6 +60,8 @@
   };
   // A function of this name would be out of reach in a script that calls a variable so.
   Object.defineProperty(String.prototype, "lines", {value: lines});
+  // Of the answer of a read: its first line in brackets, which the text itself is without.
+  Object.defineProperty(String.prototype, "remark", {get() { return remarks.get(String(this))?.line ?? ""; }});
 
   // What the first line of a table says of its rows; the lines of a file may look like a table too.
   const ROWS = /^\[(?:truncated: )?(?:rows|[\d,]+ rows?)\b/;

@@ -91,23 +91,19 @@ def list_commits(
         LineRange | None, trusted(parse_lines), Field(description="Of `path`: `10-20`, or a function.")
     ] = None,
     author: Annotated[FreeText | None, Field(description="Part of a name or address, by .mailmap.")] = None,
-    message: Annotated[FreeText | None, Field(description="Part of a message.")] = None,
+    message: FreeText | None = None,
     text: Annotated[FreeText | None, Field(description="Text that changes add or remove.")] = None,
     regex: Annotated[
         bool, Field(description="`author`, `message`, `text` (of a changed line) are POSIX regexes.")
     ] = False,
     since: Annotated[FreeText | None, Field(description="Earliest date: `2026-01-31`, `2 weeks ago`.")] = None,
-    until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
+    until: FreeText | None = None,
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
     no_merges: bool = False,
-    not_picked: Annotated[
-        bool, Field(description="Of `a..b`: no patches that `a` has too, with their context, but for spaces.")
-    ] = False,
-    follow: Annotated[bool, Field(description="Go on before renames of `path`.")] = False,
+    not_picked: Annotated[bool, Field(description="Of `a..b`: leave out patches, with context, that `a` has.")] = False,
+    follow: Annotated[bool, Field(description="Beyond renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
-    bodies: Annotated[
-        bool, Field(description="Bodies of messages too; in a script then `subject, email, body`.")
-    ] = False,
+    bodies: Annotated[bool, Field(description="Bodies too; in scripts `email, body` last.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Answer:
@@ -163,7 +159,7 @@ def read_diff(
     only: Annotated[UncommittedPart, Field(description="Which uncommitted changes.")] = "all",
     path: PathOrGlob = default(""),
     context: Annotated[int, Field(ge=0, le=100)] = 3,
-    files_only: Annotated[bool, Field(description="Leave out the patch.")] = False,
+    files_only: Annotated[bool, Field(description="No patch.")] = False,
     cursor: Cursor = None,
 ) -> Answer:
     """Read the changes of `rev`, or without `rev` the uncommitted ones: files with counts, then the patch in pages.

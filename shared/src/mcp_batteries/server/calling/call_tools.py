@@ -79,7 +79,7 @@ _ScriptText = Annotated[
     Field(
         max_length=_MAX_SCRIPT_CHARACTERS,
         description="Or JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
-        "paths and numbers on each of `.lines()`; a read's first line in brackets is in `remark`. "
+        "paths and numbers on each of `.lines()`; a read's first line in brackets is its `.remark`. "
         "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or a table's rows (not a file's) as objects. "
         "Failures throw: catch them in loops; unread pages are told.",
     ),
