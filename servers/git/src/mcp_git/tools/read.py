@@ -97,7 +97,7 @@ def list_commits(
         bool, Field(description="`author`, `message`, `text` (of a changed line) are POSIX regexes.")
     ] = False,
     since: Annotated[FreeText | None, Field(description="Earliest date: `2026-01-31`, `2 weeks ago`.")] = None,
-    until: FreeText | None = None,
+    until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
     no_merges: bool = False,
     not_picked: Annotated[bool, Field(description="Of `a..b`: leave out patches, with context, that `a` has.")] = False,
