@@ -355,13 +355,14 @@ async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_o
     (tmp_path / "a").write_text("word\n")
     script = """
         print(search_text({pattern: "none"}));
+        print(1, "");
         read_text({path: "a"});
         print("");
     """
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
-    assert re.fullmatch(r"\[0 files match[^\n]*\]\n\n", answer.content[0].text), answer.content[0].text
+    assert re.fullmatch(r"\[0 files match[^\n]*\]\n1 \n\n", answer.content[0].text), answer.content[0].text
 
 
 async def test_what_a_script_reads_it_can_write_back(tmp_path: Path) -> None:

@@ -40,7 +40,12 @@
     return typeof shown === "object" ? stringify(shown, plain) : String(shown);
   };
   // The engine hands over a string that was put together as an object, so it goes as JSON, which is written whole.
-  globalThis.print = (...values) => write(stringify(`${values.map(show).join(" ")}\n`));
+  // An empty text among others is one of the script's own.
+  const showAmongOthers = (value) => (value === "" ? "" : show(value));
+  globalThis.print = (...values) => {
+    const texts = values.map(values.length > 1 ? showAmongOthers : show);
+    write(stringify(`${texts.join(" ")}\n`));
+  };
   globalThis.console = {log: print, info: print, warn: print, error: print, debug: print};
 
   // The first line of the last answer, if it was one in brackets: what is shown, and what is missing.

@@ -100,7 +100,7 @@ def list_commits(
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
     no_merges: bool = False,
-    not_picked: Annotated[bool, Field(description="Of `a..b`: leave out patches, with context, that `a` has.")] = False,
+    not_picked: Annotated[bool, Field(description="Of `a..b`: leave out patches that `a` has too.")] = False,
     follow: Annotated[bool, Field(description="Beyond renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
     bodies: Annotated[bool, Field(description="Bodies too; in scripts `email, body` last.")] = False,

@@ -80,7 +80,7 @@ _ScriptText = Annotated[
         max_length=_MAX_SCRIPT_CHARACTERS,
         description="Or JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
         "paths and numbers on each of `.lines()`; a read's first line in brackets is its `.remark`. "
-        "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or a table's rows (not a file's) as objects. "
+        "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or a JSON table's rows as objects. "
         "Failures throw: catch them in loops; unread pages are told.",
     ),
 ]
