@@ -303,7 +303,7 @@ async def test_the_first_line_of_what_a_change_answers_stays_in_its_text(tmp_pat
         for (const path of ["a", "b"]) write_file({path, content: "\u00e9x "});
         print(replace_text({glob: "none", replacements: {x: "y"}}), find_files({glob: "none"}).lines());
         const report = replace_text({glob: "?", encoding: "cp1252"});
-        print(report.lines()[0] === remark, report.slice(0, 33));
+        print(report.lines()[0] === report.remark, report.slice(0, 33));
         print(replace_text.all({glob: "?", replacements: {x: "y"}, by: "regex"}));
         return delete_file({paths: ["a", "b"]}) === remark;
     """
@@ -326,7 +326,7 @@ async def test_an_answer_that_is_printed_as_it_came_has_its_first_line() -> None
             const pear = get_price({fruit: "pear"});
             print(apple, pear, [apple], `${apple}!`, apple.remark, "3!".remark === "");
         """
-        assert await served.run(script) == '[of today]\n2 [of today]\n3 ["2"] 2! [of today] true'
+        assert await served.run(script) == '.remark: [of today]\n2 .remark: [of today]\n3 ["2"] 2! [of today] true'
 
 
 async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_another(tmp_path: Path) -> None:
@@ -343,11 +343,11 @@ async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_anothe
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
-    assert [line.partition(",")[0] for line in answer.content[0].text.splitlines() if line.startswith("[")] == [
-        "[several answers had this text",
-        "[lines 1-2 of 3",
-        "[lines 1-2 of 2",
-        "[line 1 of 1",
+    assert [line.partition(",")[0] for line in answer.content[0].text.splitlines() if line.startswith(".remark")] == [
+        ".remark: [several answers had this text",
+        ".remark: [lines 1-2 of 3",
+        ".remark: [lines 1-2 of 2",
+        ".remark: [line 1 of 1",
     ]
 
 
@@ -362,7 +362,7 @@ async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_o
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
-    assert re.fullmatch(r"\[0 files match[^\n]*\]\n1 \n\n", answer.content[0].text), answer.content[0].text
+    assert re.fullmatch(r"\.remark: \[0 files match[^\n]*\]\n1 \n\n", answer.content[0].text), answer.content[0].text
 
 
 async def test_what_a_script_reads_it_can_write_back(tmp_path: Path) -> None:
@@ -788,7 +788,7 @@ async def test_where_there_is_no_engine_lists_still_work(monkeypatch: pytest.Mon
 async def test_a_token_needs_the_scopes_of_all_that_a_script_may_call() -> None:
     script = "return get_price({fruit: 'apple'})"
     async with Served(scopes=["read"]) as served:
-        assert await served.run(script) == "[of today]\n2"
+        assert await served.run(script) == ".remark: [of today]\n2"
     for tools, scopes in ((("default",), ["call_tools.read", "other.read"]), (("default", "call_tools"), ["read"])):
         async with Served(*tools, scopes=scopes) as served:
             with pytest.raises(MCPError, match="lacks the scope"):

@@ -21,21 +21,21 @@
   const remarks = new Map();
   const MAX_REMARKS = 20;
   const AMBIGUOUS = "[several answers had this text, with different first lines: print `remark` after each call]";
-  const rememberRemark = (text) => {
+  const rememberRemark = (text, isInText) => {
     // An empty text is that of the last answer, or none.
     remarks.delete("");
     const previous = remarks.get(text);
     const isAmbiguous = previous !== undefined && !previous.isPrinted && previous.line !== remark;
     remarks.delete(text);
-    remarks.set(text, {line: isAmbiguous ? AMBIGUOUS : remark, isPrinted: false});
+    remarks.set(text, {line: isAmbiguous ? AMBIGUOUS : remark, isInText, isPrinted: false});
     if (remarks.size > MAX_REMARKS) remarks.delete(remarks.keys().next().value);
   };
 
   const show = (value) => {
-    // Who prints an answer as it came reads all of it.
+    // Who prints an answer as it came reads all of it, and that this line is no part of the text.
     const known = remarks.get(value);
     if (known) known.isPrinted = true;
-    if (known?.line) return known.line + (value && `\n${value}`);
+    if (known?.line && !known.isInText) return `.remark: ${known.line}` + (value && `\n${value}`);
     const shown = plain("", value);
     return typeof shown === "object" ? stringify(shown, plain) : String(shown);
   };
@@ -43,8 +43,9 @@
   // An empty text among others is one of the script's own.
   const showAmongOthers = (value) => (value === "" ? "" : show(value));
   globalThis.print = (...values) => {
-    const texts = values.map(values.length > 1 ? showAmongOthers : show);
-    write(stringify(`${texts.join(" ")}\n`));
+    const text = values.map(values.length > 1 ? showAmongOthers : show).join(" ");
+    // Answers end in a line end of their own.
+    write(stringify(text.endsWith("\n") ? text : `${text}\n`));
   };
   globalThis.console = {log: print, info: print, warn: print, error: print, debug: print};
 
@@ -65,7 +66,7 @@
   };
   // A function of this name would be out of reach in a script that calls a variable so.
   Object.defineProperty(String.prototype, "lines", {value: lines});
-  // Of the answer of a read: its first line in brackets, which the text itself is without.
+  // Of an answer: its first line in brackets, which the text of a read is without.
   Object.defineProperty(String.prototype, "remark", {get() { return remarks.get(String(this))?.line ?? ""; }});
 
   // What the first line of a table says of its rows; the lines of a file may look like a table too.
@@ -152,9 +153,10 @@
       const text = ask(...values);
       const body = withoutRemark(text);
       // Scripts print a part of a report, and its first line says how much was changed.
-      if (REPORTING.includes(name)) return text;
-      rememberRemark(body);
-      return body;
+      const isReport = REPORTING.includes(name);
+      const shown = isReport ? text : body;
+      rememberRemark(shown, isReport);
+      return shown;
     };
     tool.all = (args) => readAll(name, ask, args);
     globalThis[name] = tool;

@@ -81,7 +81,7 @@ _ScriptText = Annotated[
         description="Or JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
         "paths and numbers on each of `.lines()`; a read's first line in brackets is its `.remark`. "
         "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or a JSON table's rows as objects. "
-        "Failures throw: catch them in loops; unread pages are told.",
+        "Failures throw: catch them in loops. Compare texts by `===`.",
     ),
 ]
 _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]
