@@ -275,7 +275,7 @@ async def test_the_time_of_a_request_is_that_of_all_its_tries(
 
 @pytest.mark.anyio
 async def test_a_call_has_one_time_for_all_its_requests(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request takes 4 of 9 s: a call is stopped in its third, and the next one begins anew."""
+    """Each request takes 5 of 9 s: a call is stopped in its second, and the next one begins anew."""
     seconds = [0.0]
 
     class Clock:
@@ -289,7 +289,7 @@ async def test_a_call_has_one_time_for_all_its_requests(oracle: Oracle, monkeypa
     exchange = Client._exchange
 
     async def slow(client: Client, request: Request) -> Response:
-        seconds[0] += 4.0
+        seconds[0] += 5.0
         return await exchange(client, request)
 
     monkeypatch.setattr(http, "anyio", Clock())

@@ -47,6 +47,16 @@ async def test_a_blank_line_at_the_end_of_a_page_is_a_line(oracle: Oracle) -> No
 
 
 @pytest.mark.anyio
+async def test_bytes_that_are_no_text_stay_bytes(oracle: Oracle) -> None:
+    gzip = bytes.fromhex("1f8b0800000000000203") + bytes(range(256))
+    for name, data in (("a.gz", gzip), ("a.mp3", b"\xff\xfe" + bytes(range(255, 0, -1))), ("a.bin", b"text\xff\x01")):
+        oracle.answer("GET", f"/repos/octo/app/contents/{name}", file(name, data))
+        async with served(oracle) as client:
+            (block,) = (await client.call_tool("read_file", {**O, "path": name})).content
+        assert block.type == "resource"
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("limit", [1, 7, 30, 100])
 async def test_no_row_is_lost_or_told_twice(limit: int, oracle: Oracle) -> None:
     items = [issue(n, **({"pull_request": {}} if n % 3 == 0 else {})) for n in range(1, 64)]

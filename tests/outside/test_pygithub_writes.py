@@ -75,9 +75,10 @@ WRITES: list[tuple[str, dict[str, Any], Callable[[Repository], Any]]] = [
 def told(seen: Seen) -> tuple[str, str, Any]:
     """What a write says; fields at the default that GitHub gives them say nothing."""
     body = seen.json if seen.body else {}
-    # No milestone is written in two ways, and what GitHub takes for granted may be left out.
+    # No milestone is written in two ways, and what GitHub takes for granted may be left out; PyGithub does not ask for
+    # the run that it starts.
     quiet: Any = {"draft": False, "prerelease": False, "generate_release_notes": False, "force": False,
-                  "make_latest": "true"}  # fmt: skip
+                  "make_latest": "true", "return_run_details": True}  # fmt: skip
     said = {name: item for name, item in body.items() if name not in quiet or quiet[name] != item}
     return seen.verb, seen.path, {**said, **({"milestone": None} if said.get("milestone") == "" else {})}
 

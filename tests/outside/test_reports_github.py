@@ -550,15 +550,6 @@ async def test_a_file_of_any_encoding_is_read_and_edited_in_place(data: bytes, n
     assert sum(old != new for old, new in zip(data, base64.b64decode(sent["contents"]), strict=True)) == 1
 
 
-async def test_bytes_that_are_no_text_stay_bytes(oracle: Oracle) -> None:
-    gzip = bytes.fromhex("1f8b0800000000000203") + bytes(range(256))
-    for name, data in (("a.gz", gzip), ("a.mp3", b"\xff\xfe" + bytes(range(255, 0, -1))), ("a.bin", b"text\xff\x01")):
-        oracle.answer("GET", f"{HERE}/contents/{name}", file(name, data))
-        async with served(oracle) as client:
-            (block,) = (await client.call_tool("read_file", {**O, "path": name})).content
-        assert block.type == "resource"
-
-
 @pytest.mark.reported("deliciousmods/1956_beta#1434")
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-8"])
 async def test_a_file_that_is_replaced_keeps_its_byte_order_mark(encoding: str, oracle: Oracle) -> None:

@@ -133,7 +133,7 @@ async def test_a_key_leads_to_the_table_of_the_right_schema() -> None:
     )
     base = make(tables + "CREATE TABLE two.child (id text REFERENCES one.parent);")
     async with inside(base.url("owner")) as wire:
-        assert "- two.child about 0 rows, 8,192 bytes: id -> one.parent" in text_of(await wire.call("list_objects"))
+        assert "- two.child 0 rows, 8,192 bytes: id -> one.parent" in text_of(await wire.call("list_objects"))
         assert "REFERENCES one.parent(id)" in text_of(await wire.call("get_table", table="two.child"))
 
 

@@ -83,6 +83,7 @@ PRIVATE_NAMES = (
             "connection_made": "heads of answers leave with their bodies",
             "cycle": "whether a request is being answered",
             "data_received": "the limits on the size and time of headers",
+            "flow": "the rest of a refused message is read",
             "headers": "refusing what a proxy would read otherwise",
             "limit_concurrency": "probes are answered when all else is full",
             "loop": "the timers of a connection",
@@ -108,6 +109,7 @@ PRIVATE_NAMES = (
             "keep_alive": "the last answer closes its connection",
             "message_event": "a call hears that its client left",
             "more_body": "refusals in their turn",
+            "response_complete": "the rest of a refused message is read",
             "response_started": "no two answers to one request",
         }.items()
     ),

@@ -81,10 +81,10 @@ _ScriptText = Annotated[
         description="Or JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
         "paths and numbers on each of `.lines()`; a read's first line in brackets is its `.remark`. "
         "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or a JSON table's rows as objects. "
-        "Failures throw: catch them in loops. Compare texts by `===`.",
+        "Failures throw: catch them in loops; compare by `===`.",
     ),
 ]
-_MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes altogether.")]
+_MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Altogether.")]
 
 
 @dataclass(frozen=True)

@@ -451,7 +451,7 @@ class _Page:
         hidden = len(self.files) - limit
         if hidden > 0 and not self._comparison.files_only:
             self.lines.append(f"… and {hidden:,} more files")
-        if self.files:
+        if self.files and not self._comparison.files_only:
             self.lines.append("")
         self.parts["patch"] = len(self.lines)
         self._remaining_bytes -= sum(len(line.encode("utf-8", "replace")) + 1 for line in self.lines)

@@ -242,7 +242,7 @@ async def read_job_log(
     repo: RepoName,
     job_id: OptionalNumber = None,
     run_id: OptionalNumber = None,
-    pattern: Annotated[FreeText | None, Field(description="Lines with this, the failure's first")] = None,
+    pattern: Annotated[FreeText | None, Field(description="Lines with it, failures first")] = None,
     start_line: Annotated[int | None, Field(ge=1)] = None,
 ) -> Text:
     """Read a job's log: its last error or end, or from `start_line` on; of a run, those of all failed jobs.

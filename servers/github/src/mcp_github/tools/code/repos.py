@@ -261,7 +261,7 @@ async def list_refs(
 ) -> Listing:
     """List a repository's branches or tags, with the commit each points to.
 
-    With fields=name,protected,date also the date of its last commit. Releases: `list_releases`.
+    With fields=name,protected,date also its last commit's. Releases: `list_releases`.
     """
     options = PageOptions(fields, limit, cursor)
     description = f"the {kind} of `{repo.full_name}`"

@@ -42,7 +42,7 @@ WITH found AS (SELECT DISTINCT coalesce(pg_partition_root(c.oid), c.oid) AS oid
     JOIN unnest($1::text[], $2::text[]) AS w (s, t) ON (w.s, w.t) = (n.nspname, c.relname)
     WHERE c.relkind IN ('r', 'm', 'p') AND n.nspname !~ '^pg_')
 SELECT coalesce(json_agg(json_build_object('schema', n.nspname, 'name', c.relname,
-    'spelled', format('%I.%I', n.nspname, c.relname), 'shown', c.oid::regclass::text, 'oid', c.oid::text,
+    'sql_name', format('%I.%I', n.nspname, c.relname), 'display_name', c.oid::regclass::text, 'oid', c.oid::text,
     'has_row_security', row_security_active(c.oid),
     'parts', (SELECT json_agg(json_build_object('schema', pn.nspname, 'name', p.relname,
             'spelled', format('%I.%I', pn.nspname, p.relname), 'parent', pp.relname, 'key', pg_get_partkeydef(p.oid),
