@@ -120,9 +120,9 @@ def memory(pid: int) -> float:
 class _Pipes(StdioWire):
     """What answers in arrays too."""
 
-    def _take(self, line: bytes) -> None:
+    def _receive_line(self, line: bytes) -> None:
         if line[:1] != b"[":
-            super()._take(line)
+            super()._receive_line(line)
             return
         for answer in json.loads(line):
             self._receive(answer)

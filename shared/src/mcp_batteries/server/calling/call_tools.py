@@ -242,7 +242,7 @@ class CallTools(_Batch):
 
         For all that waits for no other answer: reads together, a change with the look that checks it. A failed read
         stops nothing; after a change that failed nothing more is run. With `script` only what it `print`s comes back:
-        to use an answer in the next call, to count, compare or choose.
+        look, decide, change and check in one, and throw before the change where something is unexpected.
         """
         return await self.call_or_run(calls or (), script, max_bytes)
 
