@@ -174,7 +174,9 @@ class Asker:
             words = [f"--{name}={date} {hour}"]
         elif kind == 7:
             arguments["all_branches"] = True
-            words, rev, start = ["--branches", "--tags", "--remotes"], "HEAD", ["HEAD"]
+            words, rev, start = ["--branches", "--tags", "--remotes"], "HEAD", []
+            if self.plain("rev-parse", "--verify", "--quiet", "HEAD") is not None:
+                start = ["HEAD"]
         graph = self.chance.random() < 0.3
         form = "--format=%x01%h%x00%cs%x00%aN%x00%s"
         at = words.index("--") if "--" in words else len(words)
