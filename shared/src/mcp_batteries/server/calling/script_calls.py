@@ -155,6 +155,10 @@ class ScriptCalls:
         return {**call.arguments, **others}
 
     def _describe_calls(self, outcome: Outcome) -> list[str]:
+        """Return what is to be known of a script's calls: what failed, what may have changed, what it left unread."""
+        return [*self._describe_failures(outcome), *self._describe_changes(), *self._describe_reading(outcome)]
+
+    def _describe_failures(self, outcome: Outcome) -> list[str]:
         notes: list[str] = []
         if outcome.error:
             calls = "1 call" if self.count == 1 else f"{self.count} calls"
@@ -167,11 +171,19 @@ class ScriptCalls:
             notes.append(f"its functions are {', '.join(allowed)} and print")
         if "SyntaxError" in outcome.error:
             notes.append("a script is JavaScript, the body of an asynchronous function")
+        return notes
+
+    def _describe_changes(self) -> list[str]:
+        notes: list[str] = []
         if self.changes:
             changes = ", ".join(f"{count} {name}" for name, count in self.changes.items())
             notes.append(f"calls that could change something: {changes}")
         if self.unfinished:
             notes.append(f"{self.unfinished} was not finished; look whether it changed something")
+        return notes
+
+    def _describe_reading(self, outcome: Outcome) -> list[str]:
+        notes: list[str] = []
         unexpected = dict.fromkeys(page.tool for page in self.unread if not page.is_expected)
         if unexpected:
             notes.append(f"not all is in what {', '.join(unexpected)} returned, as `remark` or a cursor in it says")
