@@ -105,16 +105,7 @@ def _compare_rows(
         lines_before = _lines_missing_in(was.lines, now.lines)
         lines_after = _lines_missing_in(now.lines, was.lines)
         if lines_before or lines_after:
-            samples.append(
-                Sample(
-                    table=table.now,
-                    columns=now.columns,
-                    before=lines_before,
-                    after=lines_after,
-                    old_columns=was.columns,
-                    key_columns=now.key_columns,
-                )
-            )
+            samples.append(_make_sample(table, was, now, lines_before, lines_after))
     return samples
 
 
@@ -125,19 +116,20 @@ def _sample_rewritten(
     samples: list[Sample] = []
     for table, was, now in zip(tables, before, after, strict=True):
         if was and now and was.lines:
-            lines_before = "".join(was.lines)
-            lines_after = "".join(now.lines)
-            samples.append(
-                Sample(
-                    table=table.now,
-                    columns=now.columns,
-                    before=lines_before,
-                    after=lines_after,
-                    old_columns=was.columns,
-                    key_columns=now.key_columns,
-                )
-            )
+            samples.append(_make_sample(table, was, now, "".join(was.lines), "".join(now.lines)))
     return samples
+
+
+def _make_sample(table: TableNames, was: _Rows, now: _Rows, lines_before: str, lines_after: str) -> Sample:
+    """Return the sample of a table that shows these lines of its rows before and after a change."""
+    return Sample(
+        table=table.now,
+        columns=now.columns,
+        before=lines_before,
+        after=lines_after,
+        old_columns=was.columns,
+        key_columns=now.key_columns,
+    )
 
 
 async def _read_transaction_ids(session: Session) -> list[str]:
