@@ -120,20 +120,8 @@ def plan_choice(
         git.run(repository, ["add", "--all", "--", *names], cancel, scratch_index=folder)
         files = _read_index(git, repository, names, cancel, folder)
         for name, side in sides.items():
-            chosen = stages[name].get(side.value[0])
-            file = files.get(name, {}).get(0)
-            text: bytes | None = None
-            if _has_lines_of_both(stages[name], file):
-                assert file is not None
-                text = _Resolution(git, repository, name, stages[name], side, cancel).resolve(file, folder)
-                if text is not None:
-                    oid = git.run(repository, ["hash-object", "-w", "--stdin"], cancel, stdin=text, writes=True)
-                    chosen = _Entry(file.mode, oid.text.strip())
-            if text is None and side is Side.BOTH:
-                raise Conflict(
-                    f"{_quote(name)} does not have lines of both sides.",
-                    "Nothing was changed. Name it in `ours` or `theirs`, which takes the whole file.",
-                )
+            resolution = _Resolution(git, repository, name, stages[name], side, cancel)
+            chosen = resolution.choose(files.get(name, {}).get(0), folder)
             if chosen is None:
                 deleted.append(name)
                 continue
@@ -161,6 +149,28 @@ class _Resolution:
     stages: Mapping[int, _Entry]
     side: Side
     cancel: CancelToken
+
+    def choose(self, file: _Entry | None, scratch_index: str) -> _Entry | None:
+        """Return what is to be staged of the file, whose new contents are written; None if the side deleted it.
+
+        Args:
+            file: as it is in the work tree, by `scratch_index`; None if it is not there.
+
+        Raises:
+            Conflict: as `plan_choice`.
+        """
+        if file is not None and _has_lines_of_both(self.stages, file):
+            text = self.resolve(file, scratch_index)
+            if text is not None:
+                arguments = ["hash-object", "-w", "--stdin"]
+                oid = self.git.run(self.repository, arguments, self.cancel, stdin=text, writes=True)
+                return _Entry(file.mode, oid.text.strip())
+        if self.side is Side.BOTH:
+            raise Conflict(
+                f"{_quote(self.name)} does not have lines of both sides.",
+                "Nothing was changed. Name it in `ours` or `theirs`, which takes the whole file.",
+            )
+        return self.stages.get(self.side.value[0])
 
     def resolve(self, file: _Entry, scratch_index: str) -> bytes | None:
         """Return the text of the file with the side's lines where they conflict; None for one without lines.
@@ -220,7 +230,7 @@ def _parse_mark_length(value: bytes) -> int:
     return _USUAL_MARK_LENGTH
 
 
-def _has_lines_of_both(stages: Mapping[int, _Entry], file: _Entry | None) -> bool:
+def _has_lines_of_both(stages: Mapping[int, _Entry], file: _Entry) -> bool:
     """Whether both sides have a file, and git wrote a third one of their lines."""
     entries = [stages.get(Stage.OURS), stages.get(Stage.THEIRS), file]
     return all(entry is not None and entry.mode in _FILE_MODES for entry in entries)
