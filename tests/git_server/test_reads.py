@@ -536,7 +536,7 @@ def test_a_drive_that_takes_no_junctions_is_named(tmp_path: Path, monkeypatch: p
 def test_what_a_model_reads_of_all_tools_has_a_bound(tmp_path: Path) -> None:
     """2,115 tokens of four bytes: names, descriptions and input schemas, which is what hosts hand on to a model."""
     sizes = snapshot(build(load(Settings, [str(Made(tmp_path / "app").path)])))["bytes"]
-    assert sizes["name_description_input_schema"] <= 2175 * 4
+    assert sizes["name_description_input_schema"] <= 2275 * 4
 
 
 @pytest.mark.anyio

@@ -133,7 +133,7 @@ def said(result: Any) -> str:
 @pytest.mark.anyio
 async def test_a_function_is_a_tool_with_its_own_words(case: Case, trial: ModuleType) -> None:
     async with Client(case.build()) as client:
-        _, adds, breaks, *_ = (await client.list_tools()).tools
+        _, _, adds, breaks, *_ = (await client.list_tools()).tools
         assert (adds.title, adds.description) == ("Read sum", "Add numbers.")
         assert adds.input_schema["required"] == ["numbers"] and not adds.input_schema["additionalProperties"]
         assert adds.input_schema["properties"]["note"]["description"] == "Words to put before it."

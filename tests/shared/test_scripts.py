@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from pathlib import Path
@@ -104,12 +104,20 @@ class Room:
 class Served(AsyncExitStack):
     """A server of one room, and its client."""
 
-    def __init__(self, *tools: str, audit: Path | None = None, scopes: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        tools: Sequence[str] = ("default",),
+        exclude_tools: Sequence[str] = (),
+        read_only: bool = False,
+        audit: Path | None = None,
+        scopes: list[str] | None = None,
+    ) -> None:
         super().__init__()
         self.room = Room()
         settings: Any = SimpleNamespace(
-            read_only=False, confirm=False, audit_file=audit and str(audit), max_streams=9, telemetry=False, bus=None,
-            state_key_file=None, tools=tools or ("default",), exclude_tools=(),
+            read_only=read_only, confirm=False, audit_file=audit and str(audit), max_streams=9, telemetry=False,
+            bus=None, state_key_file=None, tools=tools, exclude_tools=exclude_tools,
         )  # fmt: skip
         self.server = assemble("toy", settings, rooms=[self.room], title="Toy", version="1", instructions="")
         self.user = None
@@ -177,14 +185,47 @@ async def test_it_changes_nothing_unless_the_operator_names_the_tool() -> None:
     async with Served() as served:
         failed, text = await served.try_to_run(script)
         assert failed and not served.room.said
-        reason = "say_word: it changes things, so call it by itself"
+        reason = "say_word: it changes things, so call it by itself, or in `run_script`"
         assert text == f"[the script failed after 0 calls: line 1: Error: {reason}]\nbefore"
-    async with Served("default", "call_tools") as served:
+    async with Served(tools=("default", "call_tools")) as served:
         note = "[calls that could change something: 2 say_word]"
         assert await served.run(f"{script}; say_word({{word: 'b'}})") == f"{note}\nbefore\nafter"
         assert served.room.said == ["a", "b"]
         failed, text = await served.try_to_run("say_word({word: 'c'}); get_price({fruit: 'nut'})")
         assert failed and "[calls that could change something: 1 say_word]" in text
+
+
+async def test_scripts_that_make_changes_have_a_tool_of_their_own(tmp_path: Path) -> None:
+    script = "print(say_word({word: get_price({fruit: 'apple'})}))"
+    async with Served(audit=tmp_path / "audit") as served:
+        answer = await served.client.call_tool("run_script", {"script": script})
+        assert not answer.is_error and served.room.said == ["2"]
+        assert answer.content[0].model_dump()["text"] == "[calls that could change something: 1 say_word]\nsaid 2\n"
+        found = {item.name: item.annotations for item in (await served.client.list_tools()).tools}
+    assert list(found)[:2] == ["call_tools", "run_script"]
+    assert found["call_tools"] and found["call_tools"].read_only_hint
+    hints = found["run_script"]
+    # No tool of this room replaces or removes anything.
+    assert hints and (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) == (False, False, False)
+    lines = [json.loads(line) for line in (tmp_path / "audit").read_text("utf-8").splitlines()]
+    assert [line["name"] for line in lines] == ["get_price", "say_word", "run_script"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"tools": ("default", "call_tools")}, "run_script"),
+        ({"read_only": True}, "`--read-only`"),
+        ({"exclude_tools": ("say_word",)}, "No tool here changes something"),
+        ({"exclude_tools": ("run_script",)}, "`--exclude-tools`"),
+        ({"tools": ("get_price", "say_word")}, "`--tools get_price,say_word,run_script`"),
+    ],
+)
+async def test_no_script_makes_changes_where_none_could_or_should(options: dict[str, Any], reason: str) -> None:
+    async with Served(**options) as served:
+        assert "run_script" not in {item.name for item in (await served.client.list_tools()).tools}
+        with pytest.raises(MCPError, match=re.escape(reason)):
+            await served.client.call_tool("run_script", {"script": "1"})
 
 
 @pytest.mark.parametrize(
@@ -428,7 +469,7 @@ async def test_the_fence_that_models_put_around_code_is_no_part_of_it() -> None:
 async def test_a_change_that_the_end_of_the_time_cut_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = await seconds_to_begin()
     monkeypatch.setattr(call_tools, "_MAX_CHANGING_SECONDS", seconds)
-    async with Served("default", "call_tools") as served:
+    async with Served(tools=("default", "call_tools")) as served:
         script = "say_word({word: 'a'}); try { say_word({word: 'no'}) } catch {} say_word({word: 'wait'})"
         failed, text = await served.try_to_run(script)
     assert failed and text == (
@@ -790,15 +831,30 @@ async def test_a_token_needs_the_scopes_of_all_that_a_script_may_call() -> None:
     async with Served(scopes=["read"]) as served:
         assert await served.run(script) == ".remark: [of today]\n2"
     for tools, scopes in ((("default",), ["call_tools.read", "other.read"]), (("default", "call_tools"), ["read"])):
-        async with Served(*tools, scopes=scopes) as served:
+        async with Served(tools=tools, scopes=scopes) as served:
             with pytest.raises(MCPError, match="lacks the scope"):
                 await served.try_to_run(script)
+
+
+async def test_who_may_not_call_every_tool_has_no_script_that_makes_changes() -> None:
+    script = "return say_word({word: 'a'})"
+    for scopes, is_offered in ((["read"], False), (["run_script.write", "read"], True), (["write"], True)):
+        async with Served(scopes=scopes) as served:
+            offered = {item.name for item in (await served.client.list_tools()).tools}
+            assert ("run_script" in offered) == is_offered
+            if scopes == ["write"]:
+                assert not (await served.client.call_tool("run_script", {"script": script})).is_error
+                continue
+            with pytest.raises(MCPError, match="lacks the scope `write`"):
+                await served.client.call_tool("run_script", {"script": script})
+            assert not served.room.said
 
 
 def test_limits_count_a_script_as_a_full_list() -> None:
     for arguments in ({"script": "1"}, {"Script": ""}, '{"script": 1}'):
         for name in ("call_tools", ["call_tools"]):
             assert count_calls(normalize_call({"name": name, "arguments": arguments})) == MAX_CALLS
+    assert count_calls(normalize_call({"name": "run_script", "arguments": {}})) == MAX_CALLS
     assert count_calls(normalize_call({"name": "say_word", "arguments": {"script": "1"}})) == 1
 
 

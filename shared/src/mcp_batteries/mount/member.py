@@ -17,7 +17,7 @@ from mcp_types import INTERNAL_ERROR
 from mcp_batteries.errors import first_exception
 from mcp_batteries.sdk import lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
-from mcp_batteries.server.calling.call_params import CALL_TOOLS
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, RUN_SCRIPT
 from mcp_batteries.server.calling.tool import ConfirmationCheck, StrictTool
 from mcp_batteries.settings import SETTINGS_URI
 
@@ -26,7 +26,7 @@ __all__ = ["LEFT_OUT", "Member"]
 logger = logging.getLogger(__name__)
 
 # The process has these tools once, for all servers.
-LEFT_OUT = ("list_changes", CALL_TOOLS)
+LEFT_OUT = ("list_changes", CALL_TOOLS, RUN_SCRIPT)
 
 
 class Member:

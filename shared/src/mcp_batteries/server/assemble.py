@@ -24,8 +24,8 @@ from mcp_batteries.errors import Invalid, Problem, Unavailable, describe_os_erro
 from mcp_batteries.observability.audit import Audit, caller_key
 from mcp_batteries.sdk import lowlevel, skip_unrecorded_spans, tool_table, without_logging_setup
 from mcp_batteries.server.calling.bound_function import TimeLimits
-from mcp_batteries.server.calling.call_params import CALL_TOOLS, rename_tools
-from mcp_batteries.server.calling.call_tools import CallReadingTools, CallTools
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, RUN_SCRIPT, rename_tools
+from mcp_batteries.server.calling.call_tools import CallReadingTools, CallTools, RunScript
 from mcp_batteries.server.calling.inner_calls import let_calls_pass
 from mcp_batteries.server.calling.read_history import ReadHistory
 from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, without_names
@@ -340,12 +340,20 @@ def _make_hub(name: str, settings: ServerSettings, sources: Sequence[Source], ca
 
 
 def _add_call_tools(offer: ToolOffer, settings: ServerSettings, table: Callable[[], Mapping[str, Tool]]) -> None:
-    """Offer the tool that makes several calls in one; it belongs to every toolset that reads."""
-    batch_type = CallTools if CALL_TOOLS in settings.tools else CallReadingTools
-    toolsets: Collection[str] = ()
-    if offer.reading_tools():
-        toolsets = offer.chosen_toolsets()
-    offer.add_room(batch_type(table, _describe_caller), _close_to_hidden_calls(settings), toolsets)
+    """Offer the tools that make several calls in one: one that reads, of every toolset that does, and one for changes.
+
+    Whoever names the first lets it make changes too, so that it does the work of both.
+    """
+    all_calls = CallTools(table, _describe_caller)
+    reading_calls = CallReadingTools(table, _describe_caller, all_calls.running, all_calls.running_of_callers)
+    toolsets = offer.chosen_toolsets()
+    reading_toolsets = toolsets if offer.reading_tools() else ()
+    missing = _close_to_hidden_calls(settings)
+    if CALL_TOOLS in settings.tools:
+        offer.add_room(all_calls, missing, reading_toolsets)
+    else:
+        offer.add_room(reading_calls, missing, reading_toolsets)
+        offer.add_room(RunScript(all_calls), missing, toolsets)
 
 
 def _add_layers(layers: _Layers, name: str, version: str, settings: ServerSettings, offer: ToolOffer) -> Audit | None:
@@ -362,7 +370,7 @@ def _add_layers(layers: _Layers, name: str, version: str, settings: ServerSettin
         audit = Audit(settings.audit_file, offer.catalog.arguments)
         layers.wrap(audit)
         layers.open_first(audit)
-    if offer.has(CALL_TOOLS):
+    if offer.has(CALL_TOOLS) or offer.has(RUN_SCRIPT):
         layers.wrap(let_calls_pass)
     return audit
 

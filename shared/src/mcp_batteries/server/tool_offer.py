@@ -12,10 +12,10 @@ from typing import Any
 from mcp_types import ToolAnnotations
 
 from mcp_batteries.server.calling.bound_function import TimeLimits, bind_tool
-from mcp_batteries.server.calling.call_params import CALL_TOOLS
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, RUN_SCRIPT
 from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, strict_tool, without_names
 from mcp_batteries.server.catalog import Catalog, entry
-from mcp_batteries.server.declaration.decorators import WORST_HINTS, DeclaredTool, declarations, toolsets_of
+from mcp_batteries.server.declaration.decorators import DeclaredTool, declarations, toolsets_of
 from mcp_batteries.server.tool_filter import ClosedGate, ToolFilter
 from mcp_batteries.settings import Settings
 from mcp_batteries.settings.server_settings import ServerSettings
@@ -146,23 +146,41 @@ class ToolOffer:
         duplicates = sorted(name for name, count in counts.items() if count > 1)
         if duplicates:
             raise ValueError(f"declared more than once: {', '.join(duplicates)}")
-        # Among many tools it would be missed, and hosts cut long lists at their end.
-        self.tools.sort(key=lambda tool: tool.name != CALL_TOOLS)
+        self._withhold_script_without_changes()
+        # Among many tools they would be missed, and hosts cut long lists at their end.
+        self.tools.sort(key=lambda tool: (tool.name != CALL_TOOLS, tool.name != RUN_SCRIPT))
         for tool in self.tools:
             if tool.name == CALL_TOOLS:
-                tool.annotations = self._batch_hints()
+                self._settle_hints(tool, can_change=CALL_TOOLS in self.settings.tools)
+            if tool.name == RUN_SCRIPT:
+                self._settle_hints(tool, can_change=True)
+                is_destructive = tool.annotations is not None and tool.annotations.destructive_hint
+                tool.effect = "destroy" if is_destructive else "write"
             # A description that names a tool that is turned off would send a model there.
             tool.description = without_names(tool.description, self.withheld)
         self.catalog.tools = [entry(tool) for tool in self.tools]
 
-    def _batch_hints(self) -> ToolAnnotations:
-        """Return the hints of the tool that calls others; scopes, consent and `--read-only` check each of these."""
-        if CALL_TOOLS in self.settings.tools and any(tool.effect != "read" for tool in self.tools):
-            return WORST_HINTS
-        others = [tool for tool in self.tools if tool.effect == "read" and tool.name != CALL_TOOLS]
-        is_open_world = any(tool.annotations and tool.annotations.open_world_hint for tool in others)
-        return ToolAnnotations(
-            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=is_open_world
+    def _withhold_script_without_changes(self) -> None:
+        """Leave out the tool for scripts that change things where no tool does."""
+        others = [tool for tool in self.tools if tool.name != RUN_SCRIPT]
+        if len(others) < len(self.tools) and all(tool.effect == "read" for tool in others):
+            self.tools = others
+            self.withheld[RUN_SCRIPT] = f"No tool here changes something, and `{CALL_TOOLS}` runs scripts that read."
+
+    def _settle_hints(self, batch: StrictTool, *, can_change: bool) -> None:
+        """Give a tool that calls others the hints of those; scopes, consent and `--read-only` check each of these."""
+        batch.confirm = False
+        batch.consent = None
+        others = [tool for tool in self.tools if tool.name not in (CALL_TOOLS, RUN_SCRIPT)]
+        if not can_change:
+            others = [tool for tool in others if tool.effect == "read"]
+        hints = [tool.annotations for tool in others if tool.annotations]
+        is_reading = all(tool.effect == "read" for tool in others)
+        batch.annotations = ToolAnnotations(
+            read_only_hint=is_reading,
+            destructive_hint=any(hint.destructive_hint for hint in hints),
+            idempotent_hint=is_reading,
+            open_world_hint=any(hint.open_world_hint for hint in hints),
         )
 
     def has(self, name: str) -> bool:

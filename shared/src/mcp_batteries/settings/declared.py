@@ -282,7 +282,7 @@ class Settings(BaseModel):
     tools: tuple[str, ...] = Field(
         (),
         description="Offer only these tools or toolsets; default means the usual ones, all means every one, "
-        "call_tools lets the tool of that name make changes too; repeatable.",
+        "call_tools lets lists of calls make changes too; repeatable.",
     )
     exclude_tools: tuple[str, ...] = Field((), description="Leave out these tools or toolsets; repeatable.")
     confirm: bool = Field(False, description="Ask the user before a tool replaces or removes anything.")

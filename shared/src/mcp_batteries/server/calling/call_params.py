@@ -18,6 +18,7 @@ __all__ = [
     "CALL_TOOLS",
     "MAX_CALLS",
     "MAX_SCRIPT_CALLS",
+    "RUN_SCRIPT",
     "called_tools",
     "count_calls",
     "normalize_call",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 CALL_TOOLS = "call_tools"
+# Runs a script that may also make changes.
+RUN_SCRIPT = "run_script"
 # Calls one tool, for clients that see three tools in place of all: see `mount.discovery`.
 CALL_TOOL = "call_tool"
 # Calls in one `call_tools`.
@@ -127,6 +130,8 @@ def called_tools(params: Mapping[str, Any]) -> list[Any]:
 def runs_script(params: Mapping[str, Any]) -> bool:
     """Return whether a normalized call runs a script, whose calls nobody knows before."""
     call = unwrap_call(params)
+    if call.get("name") == RUN_SCRIPT:
+        return True
     arguments: Any = call.get("arguments")
     if call.get("name") != CALL_TOOLS or not isinstance(arguments, Mapping):
         return False

@@ -1,7 +1,8 @@
 """`call_tools`: several calls in one, because each turn of a model is expensive.
 
 They come as a list, or as a script where one call needs what another answered. A host asks its user once whether a tool
-may be called. So the tool calls only those that change nothing, unless the operator names it with `--tools`.
+may be called. So `call_tools` calls only those that change nothing, unless the operator names it with `--tools`, and a
+script that makes changes is the business of another tool, `run_script`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pydantic import Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, truncate_utf8
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, normalize_call
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, MAX_CALLS, RUN_SCRIPT, normalize_call
 from mcp_batteries.server.calling.inner_calls import (
     Answer,
     Call,
@@ -35,7 +36,7 @@ from mcp_batteries.server.calling.script_calls import ScriptCalls
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
 
-__all__ = ["CallReadingTools", "CallTools"]
+__all__ = ["CallReadingTools", "CallTools", "RunScript"]
 
 # Each answer may have this many bytes, however many answers there are.
 _MIN_ANSWER_BYTES = 1000
@@ -126,10 +127,14 @@ class _Batch:
         if not objects and not script.strip():
             raise Invalid("Neither `calls` nor `script` says anything.", "Give the calls to make, or a script.")
         if script.strip():
-            calls = ScriptCalls(self.table(), self.refuse, self.can_change)
-            async with self._running_of_caller(), self.running:
-                return await calls.run(script, self.script_seconds(), max_bytes)
+            return await self.run(script, max_bytes)
         return await self.call_all(objects, max_bytes)
+
+    async def run(self, script: str, max_bytes: int) -> CallToolResult:
+        """Run a script, once its caller and the server have few others under way."""
+        calls = ScriptCalls(self.table(), self.refuse, self.can_change)
+        async with self._running_of_caller(), self.running:
+            return await calls.run(script, self.script_seconds(), max_bytes)
 
     def _running_of_caller(self) -> CapacityLimiter:
         caller = self.caller_of(outer_request())
@@ -212,6 +217,8 @@ class CallReadingTools(_Batch):
         tool = self.table().get(call.name)
         if tool is None or self._reads(call.name):
             return ""
+        if RUN_SCRIPT in self.table():
+            return f"changes things, so call it by itself, or in `{RUN_SCRIPT}`"
         return "changes things, so call it by itself"
 
     def can_change(self, call: Call) -> bool:
@@ -245,6 +252,32 @@ class CallTools(_Batch):
         look, decide, change and check in one, and throw before the change where something is unexpected.
         """
         return await self.call_or_run(calls or (), script, max_bytes)
+
+
+@dataclass(frozen=True)
+class RunScript:
+    """The room of the tool that runs scripts which may make changes.
+
+    It is a tool of its own because a host asks its user once whether a tool may be called: who allows `call_tools` for
+    good allows reading, and no change.
+
+    Args:
+        calls: makes the calls of the scripts.
+    """
+
+    calls: CallTools
+
+    @tool("Run script", effect="destroy", open_world=True, seconds=math.inf, toolset=RUN_SCRIPT)
+    async def run_script(
+        self,
+        script: Annotated[str, Field(max_length=_MAX_SCRIPT_CHARACTERS, description="As there.")],
+        max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES,
+    ) -> CallToolResult:
+        """Run a script as `call_tools` does, with all tools, also those that make changes.
+
+        For a change: look, decide, change and check in one, and throw before it where something is unexpected.
+        """
+        return await self.calls.run(script, max_bytes)
 
 
 async def _make_call(call: Call, arguments: Mapping[str, Any]) -> Answer:

@@ -14,7 +14,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 
 from mcp_batteries.server.calling.arguments import normalize_name
-from mcp_batteries.server.calling.call_params import CALL_TOOLS
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, RUN_SCRIPT
 
 __all__ = [
     "Answer",
@@ -55,8 +55,8 @@ class Answer:
 
 
 async def let_calls_pass(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-    """Let each call inside `call_tools` pass through all other middleware; itself the outermost middleware."""
-    if ctx.method != "tools/call" or (ctx.params or {}).get("name") != CALL_TOOLS:
+    """Let each call inside another pass through all other middleware; itself the outermost middleware."""
+    if ctx.method != "tools/call" or (ctx.params or {}).get("name") not in (CALL_TOOLS, RUN_SCRIPT):
         return await call_next(ctx)
     token = _middleware.set((ctx, call_next))
     try:

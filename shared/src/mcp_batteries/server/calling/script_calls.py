@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, TextContent
 from mcp_batteries.clipping import truncate_utf8
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, ReadList, run_script
 from mcp_batteries.server.calling.arguments import normalize_name
-from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_SCRIPT_CALLS
+from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_SCRIPT_CALLS, RUN_SCRIPT
 from mcp_batteries.server.calling.inner_calls import Call, make_call
 from mcp_batteries.server.calling.results import answering_script
 
@@ -90,7 +90,7 @@ class ScriptCalls:
 
     @property
     def _functions(self) -> list[str]:
-        return [name for name in self.table if name not in (CALL_TOOLS, CALL_TOOL)]
+        return [name for name in self.table if name not in (CALL_TOOLS, CALL_TOOL, RUN_SCRIPT)]
 
     async def _make(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Return the text of an answer.

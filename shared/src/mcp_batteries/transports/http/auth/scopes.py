@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.calling.call_params import CALL_TOOLS, called_tools, normalize_call, runs_script
+from mcp_batteries.server.calling.call_params import called_tools, normalize_call, runs_script, unwrap_call
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.settings import SETTINGS_URI
 
@@ -104,12 +104,12 @@ class Scopes:
         """Return the scope that a caller lacks for a call and all calls inside it: of several, the one of most effect.
 
         A call of `call_tools` is refused as a whole then, because only the status of its answer makes a client ask for
-        the scope. A script may call whatever `call_tools` may.
+        the scope. A script may call whatever its tool may.
         """
         call = normalize_call(params)
         names = called_tools(call)
         if runs_script(call):
-            names += self._callable_by_script()
+            names += self._callable_by_script(unwrap_call(call).get("name"))
         missing: set[str] = set()
         for name in names:
             tool = self._tools().get(str(self._resolve(name) or name))
@@ -119,9 +119,10 @@ class Scopes:
             return None
         return self._prefix + max(missing, key=_EFFECTS.index)
 
-    def _callable_by_script(self) -> list[str]:
+    def _callable_by_script(self, name: Any) -> list[str]:
+        """Return the tools that a script of the tool `name` may call."""
         table = self._tools()
-        batch = table.get(CALL_TOOLS)
+        batch = table.get(name)
         hints = batch and batch.annotations
         if hints and hints.read_only_hint:
             return [name for name, tool in table.items() if _effect(tool) == "read"]
