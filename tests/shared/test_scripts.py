@@ -836,6 +836,13 @@ async def test_a_token_needs_the_scopes_of_all_that_a_script_may_call() -> None:
                 await served.try_to_run(script)
 
 
+def test_a_proxy_that_refuses_calls_by_their_headers_meets_no_scripts(tmp_path: Path) -> None:
+    over_http = [str(tmp_path), "--transport=http", "--allow-anonymous", "--param-headers"]
+    for tools, offered in (("default", set[str]()), ("default,run_script", {"run_script"})):
+        table = tool_table(build(load(Settings, [*over_http, f"--tools={tools}"])))
+        assert {"call_tools", "run_script"} & set(table) == offered
+
+
 async def test_who_may_not_call_every_tool_has_no_script_that_makes_changes() -> None:
     script = "return say_word({word: 'a'})"
     for scopes, is_offered in ((["read"], False), (["run_script.write", "read"], True), (["write"], True)):

@@ -348,12 +348,11 @@ def _add_call_tools(offer: ToolOffer, settings: ServerSettings, table: Callable[
     reading_calls = CallReadingTools(table, _describe_caller, all_calls.running, all_calls.running_of_callers)
     toolsets = offer.chosen_toolsets()
     reading_toolsets = toolsets if offer.reading_tools() else ()
-    missing = _close_to_hidden_calls(settings)
     if CALL_TOOLS in settings.tools:
-        offer.add_room(all_calls, missing, reading_toolsets)
+        offer.add_room(all_calls, ClosedGate(), reading_toolsets)
     else:
-        offer.add_room(reading_calls, missing, reading_toolsets)
-        offer.add_room(RunScript(all_calls), missing, toolsets)
+        offer.add_room(reading_calls, _close_to_hidden_calls(settings, CALL_TOOLS), reading_toolsets)
+        offer.add_room(RunScript(all_calls), _close_to_hidden_calls(settings, RUN_SCRIPT), toolsets)
 
 
 def _add_layers(layers: _Layers, name: str, version: str, settings: ServerSettings, offer: ToolOffer) -> Audit | None:
@@ -425,9 +424,9 @@ def _declare_room(room: object, offer: ToolOffer, withholds: Callable[[DeclaredT
                 catalog.listings.append(method)
 
 
-def _close_to_hidden_calls(settings: ServerSettings) -> ClosedGate:
+def _close_to_hidden_calls(settings: ServerSettings, name: str) -> ClosedGate:
     """Return why several calls are not made in one: a proxy that refuses calls by their headers sees none of them."""
-    if not uses_param_headers(settings) or CALL_TOOLS in settings.tools:
+    if not uses_param_headers(settings) or name in settings.tools:
         return ClosedGate()
     return ClosedGate(reason="With `--param-headers` each call is sent alone, unless `--tools` names this tool.")
 
