@@ -234,9 +234,10 @@ async def test_no_script_makes_changes_where_none_could_or_should(options: dict[
         ("\n\nget_price({fruit: 'nut'})", "1 call: line 3: Error: get_price: There is no `nut`. Ask for an apple."),
         ("get_price({frut: 1})", "line 1: Error: get_price: `get_price` was not run: there is no argument `frut`"),
         ("get_price('apple')", "takes its arguments as one object: get_price({NAME: VALUE})"),
+        ("get_prize({})", "get_prize is not defined]\n[did you mean get_price?]"),
         (
-            "get_prize({})",
-            "get_prize is not defined]\n[its functions are get_price, list_rows, query_rows, count_rows, "
+            "eat({})",
+            "eat is not defined]\n[its functions are get_price, list_rows, query_rows, count_rows, "
             "count_remote_rows, show_dot and print]",
         ),
         ("call_tools({})", "call_tools is not defined"),
@@ -351,7 +352,7 @@ async def test_the_first_line_of_what_a_change_answers_stays_in_its_text(tmp_pat
     async with Client(build(load(Settings, [str(tmp_path), "--tools=default,call_tools"]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
-    _, _, *lines = answer.content[0].text.splitlines()
+    _, *lines = answer.content[0].text.splitlines()
     assert lines == [
         "[replaced 0 places in 0 files] []",
         "true [converted 2 of 2 files to cp1252",
@@ -368,6 +369,51 @@ async def test_an_answer_that_is_printed_as_it_came_has_its_first_line() -> None
             print(apple, pear, [apple], `${apple}!`, apple.remark, "3!".remark === "");
         """
         assert await served.run(script) == '.remark: [of today]\n2 .remark: [of today]\n3 ["2"] 2! [of today] true'
+
+
+async def test_the_first_line_of_an_answer_is_printed_once_and_without_its_cursor() -> None:
+    async with Served() as served:
+        script = 'const apple = get_price({fruit: "apple"}); print(apple.remark, apple); print(apple)'
+        assert await served.run(script) == "[of today] 2\n.remark: [of today]\n2"
+        script = "const rows = list_rows({max_bytes: 10}); print(rows.remark.includes('cursor')); print(rows)"
+        assert await served.run(script) == "true\n.remark: [1 of 30 rows; .all() has more]\nrow"
+
+
+async def test_a_first_line_of_one_word_tells_nothing_of_an_answer_that_is_printed() -> None:
+    async def answer(name: str, arguments: Mapping[str, Any]) -> str:
+        return f"[{name}]\na\n"
+
+    outcome = await run_script("print(list_refs(), list_refs().remark)", ["list_refs"], answer, 60)
+    assert outcome.output == "a\n [list_refs]\n"
+
+
+async def test_printed_objects_of_one_form_are_rows_that_name_their_fields_once() -> None:
+    cases = [
+        (
+            "[{a: 1, b: 'x'}, {a: 2, b: null}, {a: [3], b: new Error('no')}]",
+            '["a","b"]\n[1,"x"]\n[2,null]\n[[3],"Error: no"]\n',
+        ),
+        ("[{a: 1, b: 2}, {a: 3, b: 4}]", '[{"a":1,"b":2},{"a":3,"b":4}]\n'),
+        ("[{a: 1}, {a: 2}, {a: 3}]", '[{"a":1},{"a":2},{"a":3}]\n'),
+        ("[{a: 1, b: 2}, {b: 3, a: 4}, {a: 5, b: 6}]", '[{"a":1,"b":2},{"b":3,"a":4},{"a":5,"b":6}]\n'),
+        ("[[1, 2], [3, 4], [5, 6]]", "[[1,2],[3,4],[5,6]]\n"),
+        ("[{a: 1, b: 2}, null, {a: 5, b: 6}]", '[{"a":1,"b":2},null,{"a":5,"b":6}]\n'),
+    ]
+    for value, output in cases:
+        assert (await run_alone(f"print({value})")).output == output
+
+
+async def test_changes_whose_answers_are_printed_are_not_told_again() -> None:
+    async with Served("default", "call_tools") as served:
+        assert await served.run("print(say_word({word: 'a'})); return say_word({word: 'b'})") == "said a\nsaid b"
+        script = "print(say_word({word: 'a'})); say_word({word: 'b'}); say_word({word: 'b'})"
+        note = "[calls that could change something, their answers not printed: 2 say_word]"
+        assert await served.run(script) == f"{note}\nsaid a"
+        # What is cut from the output is not read, and neither is it known where the script failed.
+        script = "print(say_word({word: 'a'})); print('x'.repeat(2000))"
+        assert "[calls that could change something: 1 say_word]" in await served.run(script, max_bytes=1000)
+        _, text = await served.try_to_run("print(say_word({word: 'a'})); throw 'tea'")
+        assert "[calls that could change something: 1 say_word]" in text
 
 
 async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_another(tmp_path: Path) -> None:
@@ -582,6 +628,13 @@ async def test_the_answer_tells_how_much_was_read_of_what_a_script_prints_a_part
         == "[read to the last page: read_text 6 lines in 3 calls, list_directory 3 lines]\n3\n3\n"
     )
     assert "last page" not in short.content[0].text
+
+
+async def test_the_length_of_a_list_is_not_told_where_as_many_lines_were_printed() -> None:
+    async with Served() as served:
+        assert await served.run("for (const row of list_rows.all()) print(row)") == "row\n" * 29 + "row"
+        text = await served.run("for (const row of list_rows.all().slice(1)) print(row)")
+        assert text.startswith("[read to the last page: list_rows 30 lines]\nrow\n")
 
 
 async def test_what_a_list_leaves_out_is_told_with_its_length(tmp_path: Path) -> None:

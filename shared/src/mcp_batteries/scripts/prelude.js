@@ -16,6 +16,14 @@
     if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) return String(value);
     return value;
   };
+  const outcome = {lists: {}, reports: {}};
+  // The functions whose answers to changes have a text and were not printed yet, one for each answer.
+  const reports = new Map();
+  const noteReport = (text) => {
+    const name = reports.get(text)?.shift();
+    if (name) outcome.reports[name] = (outcome.reports[name] ?? 0) + 1;
+  };
+
   // The first lines in brackets of the last answers, empty where there was none, by the texts that scripts have without
   // them. Two answers of one text may differ in it; if neither was printed yet, print can't tell which of them it shows.
   const remarks = new Map();
@@ -30,12 +38,42 @@
     remarks.set(text, {line: isAmbiguous ? AMBIGUOUS : remark, isInText, isPrinted: false});
     if (remarks.size > MAX_REMARKS) remarks.delete(remarks.keys().next().value);
   };
+  // First lines that the script printed by itself, whose answers need no second one.
+  const printedRemarks = new Set();
+  const noteRemark = (value) => {
+    if ([...remarks.values()].some(({line}) => line && line === value)) printedRemarks.add(value);
+  };
+  // A cursor is long, and the next script asks for all pages rather than for one.
+  const CURSOR = /^(.*)(?:continue with|the next page:) cursor=(?:"[^"]*"|[^\s;,\]]+)/;
+  const isTelling = (line) => line && !/^\[\w+\]$/.test(line);
+  const headOf = ({line, isInText}) => {
+    if (isInText || !isTelling(line) || printedRemarks.delete(line)) return "";
+    return `.remark: ${line.replace(CURSOR, "$1.all() has more")}`;
+  };
+
+  const MIN_TABLE_ROWS = 3;
+  const isObject = (value) => value !== null && typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
+  // The rows of a table, if objects are of one form: their names once, then their values, an array a line.
+  const toTable = (value) => {
+    if (!Array.isArray(value) || value.length < MIN_TABLE_ROWS || !value.every(isObject)) return undefined;
+    const names = Object.keys(value[0]);
+    const form = stringify(names);
+    const isTable = names.length > 1 && value.every((row) => stringify(Object.keys(row)) === form);
+    return isTable ? [names, ...value.map((row) => Object.values(row))] : undefined;
+  };
 
   const show = (value) => {
     // Who prints an answer as it came reads all of it, and that this line is no part of the text.
     const known = remarks.get(value);
-    if (known) known.isPrinted = true;
-    if (known?.line && !known.isInText) return `.remark: ${known.line}` + (value && `\n${value}`);
+    noteReport(value);
+    if (known) {
+      known.isPrinted = true;
+      const head = headOf(known);
+      if (head) return head + (value && `\n${value}`);
+    }
+    const table = toTable(value);
+    if (table) return table.map((row) => stringify(row, plain)).join("\n");
+    noteRemark(value);
     const shown = plain("", value);
     return typeof shown === "object" ? stringify(shown, plain) : String(shown);
   };
@@ -102,7 +140,6 @@
     return column ? {[name]: value, start_column: column} : {[name]: value};
   };
 
-  const outcome = {lists: {}};
   // What a list says beside its rows; of the first line of a text, the parts that tell what is missing.
   const MISSING = /\b(?:not|only|left out|in part|denied|protected|folded|truncated)\b/;
   const notesOf = (table) =>
@@ -156,6 +193,7 @@
       const isReport = REPORTING.includes(name);
       const shown = isReport ? text : body;
       rememberRemark(shown, isReport);
+      if (isReport && shown) reports.set(shown, [...(reports.get(shown) ?? []), name]);
       return shown;
     };
     tool.all = (args) => readAll(name, ask, args);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_
 from mcp_batteries.server.calling.inner_calls import Call, make_call
 from mcp_batteries.server.calling.results import answering_script
 
-__all__ = ["ScriptCalls"]
+__all__ = ["ScriptCalls", "ToolNames"]
 
 _MAX_PAGE_BYTES = 1_000_000
 # Of what the lists of a tool say beside their rows.
@@ -33,9 +33,27 @@ _NEXT_PAGE = re.compile(
     r'|\A\{.*"cursor":"(?P<json_value>[^"]+)"',
     re.MULTILINE,
 )
+# What a script calls, by itself or as `NAME.all`.
+_CALLED = re.compile(r"\b([A-Za-z]\w*)(?:\.all)?\s*\(")
+_UNDEFINED = re.compile(r"\b(?P<name>\w+) is not defined")
 _FENCED = re.compile(r"\s*```\w*\n(?P<code>.*?)```\s*", re.DOTALL)
 # What the first line says of an answer that has no next page.
 _INCOMPLETE = re.compile(r"\[.*\b(?:truncated|folded|raise max_|no more than [0-9]|not the end of|not kept)")
+
+
+@dataclass(frozen=True)
+class ToolNames:
+    """Finds tools by other names than their own.
+
+    Attributes:
+        resolve: returns the own name of the tool that is called by this or another name; None if none is.
+        imply_arguments: returns the arguments that such another name implies.
+        close_to: returns those of some names that are most like one.
+    """
+
+    resolve: Callable[[str], str | None] = lambda name: None
+    imply_arguments: Callable[[str], Mapping[str, Any]] = lambda name: {}
+    close_to: Callable[[str, Sequence[str]], Sequence[str]] = lambda name, names: ()
 
 
 class _UnreadPage(NamedTuple):
@@ -59,6 +77,7 @@ class ScriptCalls:
         table: every tool, by name.
         refuse: returns why a call is not made, as the end of a sentence about it; empty if it is.
         can_change: returns whether a call can change something.
+        names: finds tools by other names than their own.
 
     Attributes:
         count: how many calls were made.
@@ -66,25 +85,30 @@ class ScriptCalls:
         changes: how often each tool that can change something was called, and with what success.
         unfinished: the call that can change something and has no answer yet.
         page_bounds: what `_read_page_bounds` says of each tool that was called.
+        other_names: the tools by the other names that the script calls them by.
     """
 
     table: Mapping[str, Tool]
     refuse: Callable[[Call], str]
     can_change: Callable[[Call], bool]
+    names: ToolNames = field(default_factory=ToolNames)
     count: int = 0
     failed: int = 0
     changes: Counter[str] = field(default_factory=Counter[str])
     unfinished: str = ""
     unread: list[_UnreadPage] = field(default_factory=list[_UnreadPage])
     page_bounds: dict[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    other_names: Mapping[str, str] = field(default_factory=dict[str, str])
 
     async def run(self, script: str, seconds: float, max_bytes: int) -> CallToolResult:
         """Run a script whose functions are the tools, and return what it prints."""
-        functions = self._functions
-        reporting = [name for name in functions if self.can_change(Call(name, {}))]
-        outcome = await run_script(_without_fence(script), functions, self._make, seconds, reporting)
+        script = _without_fence(script)
+        self.other_names = self._find_other_names(script)
+        functions = [*self._functions, *self.other_names]
+        reporting = [name for name in functions if self.can_change(Call(self.other_names.get(name, name), {}))]
+        outcome = await run_script(script, functions, self._make, seconds, reporting)
         output = truncate_utf8(outcome.output, max_bytes)
-        notes = [*self._describe_calls(outcome), *_describe_output(outcome, output)]
+        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, output)]
         text = "\n".join([*(f"[{note}]" for note in notes), output])
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
@@ -92,12 +116,25 @@ class ScriptCalls:
     def _functions(self) -> list[str]:
         return [name for name in self.table if name not in (CALL_TOOLS, CALL_TOOL, RUN_SCRIPT)]
 
+    def _find_other_names(self, script: str) -> dict[str, str]:
+        """Return the tools that a script calls by other names, such as those without the prefix of their server."""
+        tools = self._functions
+        found: dict[str, str] = {}
+        for name in dict.fromkeys(_CALLED.findall(script)):
+            own_name = self.names.resolve(name)
+            if own_name in tools and name not in tools:
+                found[name] = own_name
+        return found
+
     async def _make(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Return the text of an answer.
 
         Raises:
             FunctionFailed: The call is refused, or failed.
         """
+        if name in self.other_names:
+            arguments = {**self.names.imply_arguments(name), **arguments}
+            name = self.other_names[name]
         call = Call(name, arguments)
         if self.count == MAX_SCRIPT_CALLS:
             raise FunctionFailed(
@@ -154,9 +191,13 @@ class ScriptCalls:
         others = {name: bound for name, bound in bounds.items() if normalize_name(name) not in names}
         return {**call.arguments, **others}
 
-    def _describe_calls(self, outcome: Outcome) -> list[str]:
+    def _describe_calls(self, outcome: Outcome, output: str) -> list[str]:
         """Return what is to be known of a script's calls: what failed, what may have changed, what it left unread."""
-        return [*self._describe_failures(outcome), *self._describe_changes(), *self._describe_reading(outcome)]
+        return [
+            *self._describe_failures(outcome),
+            *self._describe_changes(outcome, output),
+            *self._describe_reading(outcome, output),
+        ]
 
     def _describe_failures(self, outcome: Outcome) -> list[str]:
         notes: list[str] = []
@@ -166,29 +207,48 @@ class ScriptCalls:
         elif self.failed:
             # An asynchronous function that nobody waits for drops its errors.
             notes.append(f"{self.failed} of {self.count} calls failed")
-        if "is not defined" in outcome.error:
-            allowed = [name for name in self._functions if not self.refuse(Call(name, {}))]
-            notes.append(f"its functions are {', '.join(allowed)} and print")
+        if undefined := _UNDEFINED.search(outcome.error):
+            notes.append(self._suggest_functions(undefined["name"]))
         if "SyntaxError" in outcome.error:
             notes.append("a script is JavaScript, the body of an asynchronous function")
         return notes
 
-    def _describe_changes(self) -> list[str]:
+    def _suggest_functions(self, name: str) -> str:
+        """Return what a script may call in place of a function that there isn't."""
+        allowed = [function for function in self._functions if not self.refuse(Call(function, {}))]
+        similar = self.names.close_to(name, allowed)
+        if similar:
+            return f"did you mean {' or '.join(similar)}?"
+        return f"its functions are {', '.join(allowed)} and print"
+
+    def _describe_changes(self, outcome: Outcome, output: str) -> list[str]:
+        """Return which calls may have changed something, but for those whose answer the caller reads anyway."""
         notes: list[str] = []
-        if self.changes:
-            changes = ", ".join(f"{count} {name}" for name, count in self.changes.items())
-            notes.append(f"calls that could change something: {changes}")
+        changes = Counter(self.changes)
+        what = "calls that could change something"
+        if outcome.reports and output == outcome.output:
+            what += ", their answers not printed"
+            for name, count in outcome.reports.items():
+                changes[self.other_names.get(name, name)] -= count
+        counts = [f"{count} {name}" for name, count in changes.items() if count > 0]
+        if counts:
+            notes.append(f"{what}: {', '.join(counts)}")
         if self.unfinished:
             notes.append(f"{self.unfinished} was not finished; look whether it changed something")
         return notes
 
-    def _describe_reading(self, outcome: Outcome) -> list[str]:
+    def _describe_reading(self, outcome: Outcome, output: str) -> list[str]:
         notes: list[str] = []
         unexpected = dict.fromkeys(page.tool for page in self.unread if not page.is_expected)
         if unexpected:
             notes.append(f"not all is in what {', '.join(unexpected)} returned, as `remark` or a cursor in it says")
         incomplete = {page.tool for page in self.unread}
-        lists = [_describe_list(read) for read in outcome.lists if read.name not in incomplete]
+        printed_lines = output.count("\n")
+        lists: list[str] = []
+        for read in outcome.lists:
+            is_printed = 0 < read.length <= printed_lines and not read.notes
+            if not is_printed and self.other_names.get(read.name, read.name) not in incomplete:
+                lists.append(_describe_list(read))
         if lists:
             notes.append(f"read to the last page: {', '.join(lists)}")
         return notes
