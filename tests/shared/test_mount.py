@@ -377,6 +377,21 @@ async def test_who_wants_to_read_is_led_to_what_is_there_and_reads(words: list[s
             assert near in said and "operator" not in said and "undo" not in said and "create" not in said, said
 
 
+async def test_a_script_finds_the_tools_that_one_server_has_without_its_prefix(words: list[str]) -> None:
+    script = """
+        const columns = tools.query_rows({sql: "SELECT 1 AS n"}).lines()[0];
+        list_tables();
+        print(columns, read_text.all({path: "notes.txt"}));
+    """
+    async with Client(served(words)) as client:
+        found = await client.call_tool("call_tools", {"script": script})
+        changing = await client.call_tool("call_tools", {"script": "write_rows({sql: 'DELETE FROM t'})"})
+        unclear = await client.call_tool("call_tools", {"script": "search_text({pattern: 'one'})"})
+    assert not found.is_error and text(found) == '["n"] ["one"]\n', text(found)
+    assert "write_rows: it changes things, so call it by itself" in text(changing)
+    assert "[did you mean fs_search_text or sqlite_search_text" in text(unclear)
+
+
 @pytest.mark.share(1)
 @pytest.mark.parametrize("flags", [["--tools", "sqlite"], ["--tools", "fs_read,call_tools"], ["--read-only"]])
 async def test_what_is_chosen_is_found_and_called_whatever_is_chosen(words: list[str], flags: list[str]) -> None:

@@ -28,6 +28,7 @@ from mcp_batteries.server.calling.call_params import CALL_TOOLS, RUN_SCRIPT, ren
 from mcp_batteries.server.calling.call_tools import CallReadingTools, CallTools, RunScript
 from mcp_batteries.server.calling.inner_calls import let_calls_pass
 from mcp_batteries.server.calling.read_history import ReadHistory
+from mcp_batteries.server.calling.script_calls import ToolNames
 from mcp_batteries.server.calling.tool import ConfirmationCheck, Explain, StrictTool, without_names
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
 from mcp_batteries.server.declaration.decorators import (
@@ -261,7 +262,12 @@ def assemble(
     offer.add_tools(tools)
     for room in [*rooms, *_settings_rooms(settings)]:
         _declare_room(room, offer, withholds)
-    _add_call_tools(offer, settings, lambda: tool_table(server))
+    names = ToolNames(
+        lambda name: server.resolve_tool(name),
+        lambda name: server.implied_arguments(name),
+        lambda name, names: server.close_to(name, names),
+    )
+    _add_call_tools(offer, settings, lambda: tool_table(server), names)
     if sources:
         # No rule of the server leaves this tool out, because what changes belongs to every toolset.
         offer.add_room(change_tools(hub, follows), ClosedGate())
@@ -339,13 +345,15 @@ def _make_hub(name: str, settings: ServerSettings, sources: Sequence[Source], ca
     return hub
 
 
-def _add_call_tools(offer: ToolOffer, settings: ServerSettings, table: Callable[[], Mapping[str, Tool]]) -> None:
+def _add_call_tools(
+    offer: ToolOffer, settings: ServerSettings, table: Callable[[], Mapping[str, Tool]], names: ToolNames
+) -> None:
     """Offer the tools that make several calls in one: one that reads, of every toolset that does, and one for changes.
 
     Whoever names the first lets it make changes too, so that it does the work of both.
     """
-    all_calls = CallTools(table, _describe_caller)
-    reading_calls = CallReadingTools(table, _describe_caller, all_calls.running, all_calls.running_of_callers)
+    all_calls = CallTools(table, _describe_caller, names)
+    reading_calls = CallReadingTools(table, _describe_caller, names, all_calls.running, all_calls.running_of_callers)
     toolsets = offer.chosen_toolsets()
     reading_toolsets = toolsets if offer.reading_tools() else ()
     if CALL_TOOLS in settings.tools:

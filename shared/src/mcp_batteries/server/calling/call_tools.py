@@ -32,7 +32,7 @@ from mcp_batteries.server.calling.inner_calls import (
     with_page_size,
     without_page_size,
 )
-from mcp_batteries.server.calling.script_calls import ScriptCalls
+from mcp_batteries.server.calling.script_calls import ScriptCalls, ToolNames
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
 
@@ -95,12 +95,14 @@ class _Batch:
     Args:
         table: every tool that can be called, by name.
         caller_of: returns whose request it is; None if callers cannot be told apart.
+        names: finds tools by other names than their own, for scripts.
         running: the scripts that run at once.
         running_of_callers: those of each caller who has any.
     """
 
     table: Callable[[], Mapping[str, Tool]]
     caller_of: Callable[[ServerRequestContext[Any]], str | None] = lambda ctx: None
+    names: ToolNames = field(default_factory=ToolNames)
     running: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MAX_RUNNING_SCRIPTS))
     running_of_callers: WeakValueDictionary[str | None, CapacityLimiter] = field(
         default_factory=WeakValueDictionary["str | None", CapacityLimiter]
@@ -132,7 +134,7 @@ class _Batch:
 
     async def run(self, script: str, max_bytes: int) -> CallToolResult:
         """Run a script, once its caller and the server have few others under way."""
-        calls = ScriptCalls(self.table(), self.refuse, self.can_change)
+        calls = ScriptCalls(self.table(), self.refuse, self.can_change, self.names)
         async with self._running_of_caller(), self.running:
             return await calls.run(script, self.script_seconds(), max_bytes)
 
