@@ -611,6 +611,20 @@ async def test_all_pages_are_lines_or_objects(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_column_that_a_row_has_not_is_no_value_that_is_not_set() -> None:
+    async def answer(name: str, arguments: Mapping[str, Any]) -> str:
+        return json.dumps({"columns": ["n", "name"], "rows": [[1, None], [2, "b"], [3, "c"]]})
+
+    async def run(script: str) -> Outcome:
+        return await run_script(f"const rows = list_rows.all(); {script}", ["list_rows"], answer, 60)
+
+    reason = "list_rows.all: a row has no merged_at, only n, name; where there is `fields`, ask for it there"
+    assert reason in (await run("return rows.filter((row) => row.merged_at).length")).error
+    whole = await run("print(rows, {...rows[0]}, await Promise.resolve(rows[1]), `${rows[2].name}`, 'x' in rows[0])")
+    assert not whole.error
+    assert whole.output == '["n","name"]\n[1,null]\n[2,"b"]\n[3,"c"] {"n":1,"name":null} {"n":2,"name":"b"} c false\n'
+
+
 async def test_the_answer_tells_how_much_was_read_of_what_a_script_prints_a_part_of(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number}.txt").write_text("one\ntwo\n")

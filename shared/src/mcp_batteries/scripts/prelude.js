@@ -124,10 +124,21 @@
       return undefined; // The lines of a text are no JSON.
     }
   };
-  const toObjects = ({columns, rows}) => {
+  // What JSON and promises ask of any object.
+  const OPTIONAL_MEMBERS = ["toJSON", "then"];
+  // A column that was not asked for reads as undefined otherwise, which a script takes for a value that is not set.
+  const refuseUnknown = (name, columns) => ({
+    get(row, column) {
+      if (typeof column === "symbol" || column in row || OPTIONAL_MEMBERS.includes(column)) return row[column];
+      throw new Error(`${name}.all: a row has no ${column}, only ${columns}; where there is \`fields\`, ask for it there`);
+    },
+  });
+  const toObjects = (name, {columns, rows}) => {
     if (new Set(columns).size < columns.length)
       throw new Error(`columns of one name can't be told apart: ${columns.join(", ")}`);
-    return rows.map((row) => Object.fromEntries(columns.map((column, number) => [column, row[number]])));
+    const handler = refuseUnknown(name, columns.join(", "));
+    const toObject = (row) => Object.fromEntries(columns.map((column, number) => [column, row[number]]));
+    return rows.map((row) => new Proxy(toObject(row), handler));
   };
 
   // How a first line says where a line that was cut goes on, or the answer; the names in it may contain `cursor=` too.
@@ -163,7 +174,7 @@
     for (let page = args; page !== undefined; ) {
       const text = withoutRemark(ask(page));
       table = tableOf(text);
-      const items = table ? toObjects(table) : text.lines();
+      const items = table ? toObjects(name, table) : text.lines();
       if (isCut) all.push(all.pop() + items.shift());
       // One by one, because a call takes only so many arguments.
       for (const item of items) all.push(item);
