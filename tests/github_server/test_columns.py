@@ -1,5 +1,6 @@
 """The columns that descriptions name are those of answers, so that a script can be written before the first look."""
 
+import json
 import re
 from typing import Any
 
@@ -117,3 +118,14 @@ async def test_the_instructions_say_what_cells_are(oracle: Oracle) -> None:
     assert "above 1500 characters (of one object 8000) ends in `[N more characters]`, unless it is the only" in text
     assert in_script == "9000"
     assert (body.count("b"), one["data"]["body"].count("b"), whole["rows"]) == (1500, 8000, [["b" * 9000]])
+
+
+@pytest.mark.anyio
+async def test_a_script_gets_no_address_to_follow(oracle: Oracle) -> None:
+    oracle.answer("GET", f"{HERE}/issues/3", issue(3))
+    async with served(oracle) as client:
+        one = await call(client, "get_issue", **O, number=3)
+        script = "const {uri, data} = JSON.parse(get_issue({repo: 'octo/app', number: 3})); return [uri ?? 0, data.url]"
+        in_script = json.loads(await call(client, "call_tools", script=script))
+    assert one["uri"] == "github://octo/app/issues/3"
+    assert in_script == [0, one["data"]["url"]]

@@ -7,7 +7,7 @@ field, beside its author, their association with the repository and how far to t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
@@ -27,6 +27,7 @@ def _brief(schema: dict[str, Any]) -> None:
 
 class _Answer(DataResult):
     model_config = ConfigDict(json_schema_extra=_brief)
+    LEFT_OUT_OF_SCRIPTS: ClassVar[frozenset[str]] = frozenset({"uri"})
 
 
 class Listing(_Answer):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 import pydantic_core
 from mcp_types import BlobResourceContents, CallToolResult, ContentBlock, TextResourceContents
@@ -62,9 +62,14 @@ class TextResult(Protocol):
 
 
 class DataResult(BaseModel):
-    """A result that programs read too: structured content by the model's schema, and a complete text."""
+    """A result that programs read too: structured content by the model's schema, and a complete text.
+
+    Attributes:
+        LEFT_OUT_OF_SCRIPTS: fields that a script has no use for, as the address to follow something by.
+    """
 
     model_config = ConfigDict(frozen=True)
+    LEFT_OUT_OF_SCRIPTS: ClassVar[frozenset[str]] = frozenset()
 
     def links(self) -> Sequence[Link]:
         """Resources behind the answer; put nothing only there, because some hosts drop links."""
@@ -177,7 +182,8 @@ def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[
         case CallToolResult():
             return value
         case DataResult():
-            data: Any = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+            left_out = set(value.LEFT_OUT_OF_SCRIPTS if is_answering_script() else ())
+            data: Any = value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
             if type(value).text is not DataResult.text:
                 return _wire(value.text(), value.links(), structuredContent=clean(data))
             try:
