@@ -270,6 +270,24 @@ async def test_branches_and_tags_are_found_by_name_and_by_what_they_have(tmp_pat
         assert "tags 2-2" in await asking("list_refs", kind="tags", pattern="v*", limit=1, cursor=cursor)
 
 
+async def test_a_star_in_a_pattern_passes_slashes_as_in_a_list_of_git(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for name in ("fix/one", "fix/deep/two", "feature/one", "old/fix/two", "one"):
+        made.git("branch", name)
+        made.git("tag", f"t-{name}")
+
+    async def names(**arguments: str) -> list[str]:
+        rows = (await asking("list_refs", **arguments)).splitlines()[1:]
+        return sorted(row.removeprefix("* ").split(" ")[0] for row in rows)
+
+    async with serving(made.path) as asking:
+        for pattern in ("f*", "*one", "fix/*", "*/fix/*", "f*e*", "*", "f*x*t*o", "one"):
+            listed = made.git("branch", "--list", "--format=%(refname:short)", pattern).split()
+            assert await names(pattern=pattern) == sorted(listed), pattern
+            listed = made.git("tag", "--list", f"t-{pattern}").split()
+            assert await names(kind="tags", pattern=f"t-{pattern}") == sorted(listed), pattern
+
+
 async def test_an_annotated_tag_shows_its_text_and_who_made_it(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("tag", "light")

@@ -30,6 +30,8 @@ RefKind = Literal["branches", "tags", "remotes", "stashes", "worktrees", "reflog
 
 _MAX_ROW_BYTES = 160
 _MAX_MERGE_BASES = 5
+# In a pattern, where each doubles the patterns for git.
+_MAX_STARS = 4
 _MAX_COMPLETIONS_BYTES = 1_000_000
 _BRANCH_FORMAT = (
     "%(HEAD)%00%(refname:short)%00%(objectname:short)%00%(committerdate:short)%00%(upstream:short)"
@@ -83,12 +85,26 @@ class RefQuery:
 
     def patterns(self, *folders: str) -> list[str]:
         """Return the patterns of refs below these folders."""
-        return [f"{folder}/{self.pattern}" if self.pattern else folder.removesuffix("/*") for folder in folders]
+        if not self.pattern:
+            return [folder.removesuffix("/*") for folder in folders]
+        patterns = _pass_slashes(self.pattern)
+        return [f"{folder}/{pattern}" for folder in folders for pattern in patterns]
 
     @property
     def scope(self) -> list[str]:
         """What the cursors of this list are bound to."""
         return [self.kind, self.name.text, self.pattern, *self.options]
+
+
+def _pass_slashes(pattern: str) -> list[str]:
+    """Return the patterns by which `for-each-ref`, whose `*` stops at a slash, lists what `git branch --list` does."""
+    if "**" in pattern or pattern.count("*") > _MAX_STARS:
+        return [pattern]
+    first, *others = pattern.split("*")
+    patterns = [first]
+    for part in others:
+        patterns = [f"{start}{star}{part}" for start in patterns for star in ("*", "*/**/*")]
+    return patterns
 
 
 def list_refs(
