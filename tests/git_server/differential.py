@@ -211,7 +211,8 @@ class Asker:
             times = [datetime.fromtimestamp(int(item), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for item in seconds]
             fields = [author, refs.replace("HEAD -> ", "*"), subject]
             assert theirs is not None
-            theirs.append([oid, parents, *times, *map(escape_line_breaks, fields)])
+            hashes = [oid[:12], " ".join(parent[:12] for parent in parents.split())]
+            theirs.append([*hashes, *times, *map(escape_line_breaks, fields)])
         self.same(f"rows for scripts {rev!r}", ours, theirs)
 
     async def diff(self) -> None:

@@ -1,6 +1,7 @@
 """Scripts of `call_tools` read what the tools answer, line by line."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ async def test_each_commit_stands_for_itself_with_all_that_git_says_of_it(tmp_pa
     made = made_history(tmp_path)
     form = "%H%x00%P%x00%cd%x00%ad%x00%aN%x00%D%x00%s"
     expected = made.git("log", f"--format={form}", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", TZ="UTC")
-    expected = expected.replace("HEAD -> ", "*").replace("\t", "\\t")
+    expected = re.sub("([0-9a-f]{12})[0-9a-f]{28}", r"\1", expected.replace("HEAD -> ", "*").replace("\t", "\\t"))
     async with serving(made.path) as asking:
         rows = await rows_of(asking, "list_commits()")
         found = await rows_of(asking, "list_commits({author: 'grace'})")
@@ -51,6 +52,18 @@ async def test_each_commit_stands_for_itself_with_all_that_git_says_of_it(tmp_pa
     assert [row[3:5] for row in found] == [["2026-02-01T04:30:00Z", "Grace Hopper"]]
     # All of one day and by one author each: a model reads that once.
     assert "all of 2026-01-31" in for_models and _LONG not in for_models
+
+
+async def test_hashes_of_several_lists_are_alike_in_a_script(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    script = """
+        const commits = list_commits().lines().map((line) => line.split("\\t"));
+        const side = list_refs({pattern: "side"}).split(" ")[1];
+        const tag = list_refs({kind: "tags"}).split(" ")[1];
+        return [commits[0][0] === tag, commits[0][1].split(" ")[1] === side];
+    """
+    async with serving(made.path) as asking:
+        assert json.loads(await asking("call_tools", script=script)) == [True, True]
 
 
 async def test_each_commit_comes_with_its_body_on_request(tmp_path: Path) -> None:
@@ -95,7 +108,7 @@ async def test_a_change_that_a_script_prints_says_how_things_are_then(tmp_path: 
     async with serving("--write", "--tools=default,call_tools", made.path) as asking:
         answer = await asking("call_tools", script=script)
     oid = made.git("rev-parse", "--short=9", "side").strip()
-    _, state, undo, remark, *_ = answer.splitlines()
+    state, undo, remark, *_ = answer.splitlines()
     assert state == f"[side {oid}; 1 other file not committed]" == remark
     assert undo.startswith("undo: ") and answer.count(f"[side {oid}; ") == 3
 

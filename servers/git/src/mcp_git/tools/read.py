@@ -109,9 +109,9 @@ def list_commits(
 ) -> Answer:
     """List commits, newest first, by path, author, message, date or `text`.
 
-    A `path` `*.py`: at any depth. `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash,
-    parents, committed, authored (UTC), author, refs, subject. To see what one changed use `read_diff`, who last wrote
-    a line `get_blame`.
+    A `path` `*.py`: at any depth. `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash
+    (12 digits), parents, committed, authored (UTC), author, refs, subject. What one changed: `read_diff`, who last
+    wrote a line: `get_blame`.
     """
     query = LogQuery(
         revision=rev,

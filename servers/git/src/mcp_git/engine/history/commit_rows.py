@@ -9,8 +9,10 @@ from typing import NamedTuple
 from mcp_git.engine.program.output import clip
 from mcp_git.path_quoting import escape_line_breaks
 
-__all__ = ["ROW_FORMAT", "Commit", "Row"]
+__all__ = ["ROW_FORMAT", "SCRIPT_HASH_DIGITS", "Commit", "Row"]
 
+# In a script, where hashes of several answers are compared: enough for a repository of any size.
+SCRIPT_HASH_DIGITS = 12
 # The bytes of a row, without its line end.
 _MAX_ROW_BYTES = 89
 _MAX_AUTHOR_BYTES = 24
@@ -94,8 +96,8 @@ class Row(NamedTuple):
         if commit is None or self.graph:
             return self.format()
         fields = [
-            commit.oid,
-            commit.parents,
+            commit.oid[:SCRIPT_HASH_DIGITS],
+            " ".join(parent[:SCRIPT_HASH_DIGITS] for parent in commit.parents.split(" ")),
             _format_time(commit.seconds),
             _format_time(commit.author_seconds),
             commit.author,

@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid
+from mcp_batteries.server.calling.results import is_answering_script
+from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.log import list_reflog
 from mcp_git.engine.history.page_position import decode_position
@@ -34,10 +36,10 @@ _MAX_MERGE_BASES = 5
 _MAX_STARS = 4
 _MAX_COMPLETIONS_BYTES = 1_000_000
 _BRANCH_FORMAT = (
-    "%(HEAD)%00%(refname:short)%00%(objectname:short)%00%(committerdate:short)%00%(upstream:short)"
+    "%(HEAD)%00%(refname:short)%00%(HASH)%00%(committerdate:short)%00%(upstream:short)"
     "%00%(upstream:track)%00%(symref:short)%00%(contents:subject)"
 )
-_TAG_FORMAT = "%(refname:short)%00%(objectname:short)%00%(creatordate:short)%00%(contents:subject)"
+_TAG_FORMAT = "%(refname:short)%00%(HASH)%00%(creatordate:short)%00%(contents:subject)"
 _SHORT_TAG_FORMAT = "%(refname:short)%00%(creatordate:short)"
 _HASH = re.compile("[0-9a-f]{40,}")
 
@@ -163,7 +165,7 @@ def _format_row(*words: str) -> str:
 
 
 class _Branch(NamedTuple):
-    """What git prints of a branch, in the order of `_BRANCH_FORMAT`."""
+    """What git prints of a branch, in the order of `_BRANCH_FORMAT`, with `%(HASH)` as `_with_hash` puts it."""
 
     head_mark: str
     name: str
@@ -191,8 +193,15 @@ class _Branch(NamedTuple):
         return f"[{self.upstream}: {self.track.strip('[]')}] "
 
 
+def _with_hash(row_format: str) -> str:
+    """Return the format of a row with the hash as long as the reader needs it."""
+    if is_answering_script():
+        return row_format.replace("%(HASH)", f"%(objectname:short={SCRIPT_HASH_DIGITS})")
+    return row_format.replace("%(HASH)", "%(objectname:short)")
+
+
 def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
-    arguments = ["for-each-ref", "--sort=-committerdate", f"--count={limit}", f"--format={_BRANCH_FORMAT}"]
+    arguments = ["for-each-ref", "--sort=-committerdate", f"--count={limit}", f"--format={_with_hash(_BRANCH_FORMAT)}"]
     arguments += [*query.options, *query.patterns("refs/heads", "refs/remotes/*")]
     if "/" in query.pattern:
         # The list shows a remote's branch under the name of its remote, so a pattern may begin with that too.
@@ -214,7 +223,7 @@ def _list_tags(git: Git, repository: Repository, query: RefQuery, limit: int, ca
     if query.contains is not None:
         order = "creatordate"
         tag_format = _SHORT_TAG_FORMAT
-    arguments = ["for-each-ref", f"--sort={order}", f"--count={limit}", f"--format={tag_format}"]
+    arguments = ["for-each-ref", f"--sort={order}", f"--count={limit}", f"--format={_with_hash(tag_format)}"]
     output = git.run(repository, [*arguments, *query.options, *query.patterns("refs/tags")], cancel)
     return [_format_row(*line.split("\0")) for line in split_lines(output)]
 
