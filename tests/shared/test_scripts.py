@@ -414,6 +414,10 @@ async def test_changes_whose_answers_are_printed_are_not_told_again() -> None:
         assert "[calls that could change something: 1 say_word]" in await served.run(script, max_bytes=1000)
         _, text = await served.try_to_run("print(say_word({word: 'a'})); throw 'tea'")
         assert "[calls that could change something: 1 say_word]" in text
+        _, text = await served.try_to_run("say_word({word: 'no'})")
+        assert text == "[the script failed after 1 call: line 1: Error: say_word: `no` is not said. Say yes.]"
+        _, text = await served.try_to_run("try { say_word({word: 'no'}) } catch {} say_word({word: 'no'})")
+        assert text.endswith("\n[calls that could change something: 1 say_word failed]")
 
 
 async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_another(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ _NEXT_PAGE = re.compile(
 )
 # What a script calls, by itself or as `NAME.all`.
 _CALLED = re.compile(r"\b([A-Za-z]\w*)(?:\.all)?\s*\(")
+# The error of a script that a call ended.
+_FAILED_CALL = re.compile(r"(?:line \d+: )?Error: (?P<name>\w+): ")
 _UNDEFINED = re.compile(r"\b(?P<name>\w+) is not defined")
 _FENCED = re.compile(r"\s*```\w*\n(?P<code>.*?)```\s*", re.DOTALL)
 # What the first line says of an answer that has no next page.
@@ -230,6 +232,9 @@ class ScriptCalls:
             what += ", their answers not printed"
             for name, count in outcome.reports.items():
                 changes[self.other_names.get(name, name)] -= count
+        if failure := _FAILED_CALL.match(outcome.error):
+            # The first line has told of it.
+            changes[f"{self.other_names.get(failure['name'], failure['name'])} failed"] -= 1
         counts = [f"{count} {name}" for name, count in changes.items() if count > 0]
         if counts:
             notes.append(f"{what}: {', '.join(counts)}")
