@@ -63,6 +63,35 @@ async def test_a_glob_means_what_it_means_to_git(glob: str, pathspec: str, tmp_p
         assert sorted(re.findall(r"(?m)^(\S+):1:word", matches)) == sorted(found)
 
 
+async def test_braces_in_a_glob_are_each_of_their_choices(tmp_path: Path) -> None:
+    made = made_files(tmp_path)
+    made.commit("Add web/{{x}}.py", {"web/{{x}}.py": "word one\n"})
+    for name in FILES:
+        made.write(name, "word two\n")
+    cases = {
+        "src/**/*.{py,txt}": ["src/b.py", "src/deep/c.py", "src/deep/d.txt"],
+        "{a,src/b}.py": ["a.py", "src/b.py"],
+        "{*.md,src/{b.py,deep/*}}": ["notes.md", "src/b.py", "src/deep/c.py", "src/deep/d.txt"],
+        "web/{{x}}.p?": ["web/{{x}}.py"],
+    }
+    async with serving(made.path) as asking:
+        for glob, names in cases.items():
+            assert sorted(await subjects(asking, glob)) == names
+            assert sorted(await subjects(asking, glob, text="word")) == names
+            found = await asking("call_tools", script=f"print(search_text({{pattern: 'word', path: {glob!r}}}))")
+            assert sorted(re.findall(r"(?m)^(\S+):1:word", found)) == names
+            changed = [name for name in names if name in FILES]
+            if changed:
+                status = await asking("get_status", path=glob)
+                assert sorted(re.findall(r"(?m)^ M (\S+)", status)) == changed
+                diff = await asking("read_diff", path=glob)
+                assert sorted(re.findall(r"(?m)^\+\+\+ b/(\S+)", diff)) == changed
+        assert "Nothing matches `{x,y}.py`" in await asking("search_text", pattern="word", path="{x,y}.py")
+        for glob in ("{0,1,2,3}" * 4, "{a,b}" * 1000, "{a," * 2000 + "b" + "}" * 2000):
+            many = await asking("get_status", path=glob)
+            assert many.startswith("failed: The braces of ") and "at most 100" in many
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="names of files are a Linux file system's")
 async def test_a_name_in_quotes_and_one_without_signs_are_no_globs(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
@@ -90,7 +119,7 @@ async def test_a_glob_that_matches_nothing_is_refused_and_one_of_deleted_files_i
         ):
             answer = await asking(tool, path="src/*.rs", **arguments)
             assert answer.startswith("failed: Nothing matches `src/*.rs` in the work tree"), answer
-            assert "`**` does not, and `[` and `{` mean themselves" in answer
+            assert "`**` does not, and `[` means itself" in answer
         assert "no commits of HEAD" in await asking("list_commits", path="*.md", author="nobody")
         assert "*.py is clean" in await asking("get_status", path="*.py")
         many = await asking("get_status", path="src/**/*.txt", limit=1)

@@ -46,7 +46,10 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z]:|(?ai:file:/)")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _EXPECTATION = re.compile(r"(HEAD|files|index|ref) (?:([^ ]+) )?([0-9a-f]{7,64})")
 _AUTHOR = re.compile(r"[^\x00-\x1f\x7f<>]*[^\s\x00-\x1f\x7f<>] <[^\s\x00-\x1f\x7f<>]+>")
-_GLOB = re.compile(r"[*?]")
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_GLOB = re.compile(rf"[*?]|{_BRACES.pattern}")
+# Of the braces in one glob; each is a pathspec for git.
+_MAX_CHOICES = 100
 # What git takes for more than a letter in a glob, beside the signs of ours.
 _SPECIAL_IN_GLOB = re.compile(r"[\[\\]")
 _NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
@@ -94,7 +97,7 @@ class RepositoryPath:
 
     Attributes:
         is_glob: whether it stands for all paths that it matches: `*` and `?` stop at a slash, `**` does not, and a name
-            without a slash is meant at any depth.
+            without a slash is meant at any depth; `{a,b}` is each of these.
     """
 
     text: str
@@ -106,11 +109,41 @@ class RepositoryPath:
 
     @property
     def pathspec(self) -> str:
+        """What names a path that is no glob to git."""
+        return self.text or "."
+
+    @property
+    def pathspecs(self) -> list[str]:
         """What names it to git, which is to take only a glob for more than a path."""
         if not self.is_glob:
-            return self.text or "."
-        pattern = _SPECIAL_IN_GLOB.sub(r"\\\g<0>", self.text)
-        return f":(glob){pattern}" if "/" in pattern else f":(glob)**/{pattern}"
+            return [self.pathspec]
+        return [_to_pathspec(choice) for choice in _expand_braces(self.text)]
+
+
+def _expand_braces(glob: str) -> list[str]:
+    """Return the globs without braces that a glob means: of `{a,b}.py` these are `a.py` and `b.py`.
+
+    Raises:
+        Invalid: There are too many.
+    """
+    # Those with others inside come last, so a choice has no braces.
+    braces = _BRACES.search(glob)
+    if braces is None:
+        return [glob]
+    too_many = Invalid(f"The braces of {quote(glob)} name too many paths.", f"Name at most {_MAX_CHOICES}.")
+    if glob.count("{") > _MAX_CHOICES:
+        raise too_many
+    globs: list[str] = []
+    for choice in braces[1].split(","):
+        globs += _expand_braces(f"{glob[: braces.start()]}{choice}{glob[braces.end() :]}")
+        if len(globs) > _MAX_CHOICES:
+            raise too_many
+    return globs
+
+
+def _to_pathspec(glob: str) -> str:
+    pattern = _SPECIAL_IN_GLOB.sub(r"\\\g<0>", glob)
+    return f":(glob){pattern}" if "/" in pattern else f":(glob)**/{pattern}"
 
 
 @dataclass(frozen=True)
@@ -273,9 +306,12 @@ def parse_path_or_glob(path: str) -> RepositoryPath:
 
     Raises:
         Problem: as `parse_path`.
+        Invalid: its braces name too many paths.
     """
     parsed = parse_path(path)
     is_glob = _GLOB.search(path) is not None and not path.startswith('"')
+    if is_glob:
+        _expand_braces(parsed.text)
     return RepositoryPath(parsed.text, is_glob)
 
 

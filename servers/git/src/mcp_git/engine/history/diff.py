@@ -92,7 +92,7 @@ class Comparison:
 
     @property
     def pathspecs(self) -> list[str]:
-        return [self.path.pathspec] if self.path.text else []
+        return self.path.pathspecs if self.path.text else []
 
     @property
     def revisions(self) -> Sequence[str]:

@@ -306,12 +306,12 @@ def search_text(
 ) -> Answer:
     """Return a page of the lines that match in the files of a commit: `path:line:text`, or several below their path."""
     search.validate()
-    scope = [revision.text, path.pathspec, search.pattern, search.is_literal, search.ignores_case]
+    scope = [revision.text, *path.pathspecs, search.pattern, search.is_literal, search.ignores_case]
     position = decode_position("search", cursor, scope)
     source = position.first_hash or revision.text
     arguments = ["grep", "-I", "-n", "-z", "--no-color", *search.options, source, "--"]
     if path.text:
-        arguments.append(path.pathspec)
+        arguments += path.pathspecs
     page = _MatchPage()
     next_cursor = None
     stderr: list[str] = []

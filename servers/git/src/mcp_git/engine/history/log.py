@@ -139,7 +139,7 @@ class LogQuery:
     @property
     def pathspecs(self) -> list[str]:
         """What follows the `--` of a command."""
-        return [self.path.pathspec] if self.path.text else []
+        return self.path.pathspecs if self.path.text else []
 
     @property
     def options(self) -> list[str]:

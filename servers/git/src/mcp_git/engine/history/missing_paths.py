@@ -60,10 +60,10 @@ def _refuse_unmatched_glob(
     Raises:
         NotFound: it matches nothing.
     """
-    commands = [["log", "--max-count=1", "--format=%H", revision, "--", glob.pathspec] for revision in revisions]
+    commands = [["log", "--max-count=1", "--format=%H", revision, "--", *glob.pathspecs] for revision in revisions]
     places = [quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)]
     if git.layout(repository).work_tree is not None:
-        commands.insert(0, ["ls-files", "-z", "--cached", "--others", "--directory", "--", glob.pathspec])
+        commands.insert(0, ["ls-files", "-z", "--cached", "--others", "--directory", "--", *glob.pathspecs])
         places.insert(0, "the work tree")
     for command in commands:
         try:
@@ -72,7 +72,7 @@ def _refuse_unmatched_glob(
             return  # Of a partial clone the folders are not here, so nobody can tell.
         if output.stdout:
             return
-    fix = "`*` stops at a slash, `**` does not, and `[` and `{` mean themselves; `list_files` has what there is."
+    fix = "`*` stops at a slash, `**` does not, and `[` means itself; `list_files` has what there is."
     raise NotFound(f"Nothing matches {quote(glob.display)} in {' or '.join(places)}.", fix)
 
 

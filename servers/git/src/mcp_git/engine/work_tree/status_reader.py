@@ -29,7 +29,7 @@ def read_status(
     arguments = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty", "--"]
     literal_paths = True
     if path is not None and path.text:
-        arguments.append(path.pathspec)
+        arguments += path.pathspecs
         literal_paths = not path.is_glob
     try:
         return _run_status(git, repository, layout, arguments, literal_paths, cancel)
