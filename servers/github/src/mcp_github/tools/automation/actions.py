@@ -198,7 +198,7 @@ async def list_actions(
 async def get_run(
     api: Api, *, repo: RepoName, run_id: OptionalNumber = None, number: OptionalNumber = None, wait: Waiting = None
 ) -> Record:
-    """Get a workflow run, or the failed one of pull request `number`: its jobs, and why some failed.
+    """Get a workflow run, or the failed one of pull request `number`: its jobs, and `causes` from failed ones' logs.
 
     `wait` waits for its end. Whole logs: `read_job_log`.
     """
