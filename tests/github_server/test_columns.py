@@ -121,11 +121,14 @@ async def test_the_instructions_say_what_cells_are(oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_script_gets_no_address_to_follow(oracle: Oracle) -> None:
-    oracle.answer("GET", f"{HERE}/issues/3", issue(3))
+async def test_a_script_gets_no_address_to_follow_and_empty_lists(oracle: Oracle) -> None:
+    oracle.answer("GET", f"{HERE}/issues/3", issue(3, assignees=[]))
     async with served(oracle) as client:
         one = await call(client, "get_issue", **O, number=3)
         script = "const {uri, data} = JSON.parse(get_issue({repo: 'octo/app', number: 3})); return [uri ?? 0, data.url]"
+        empty = "return JSON.parse(get_issue({repo: 'octo/app', number: 3})).data.assignees.length"
+        length = await call(client, "call_tools", script=empty)
         in_script = json.loads(await call(client, "call_tools", script=script))
     assert one["uri"] == "github://octo/app/issues/3"
     assert in_script == [0, one["data"]["url"]]
+    assert length == "0\n" and "assignees" not in one["data"]

@@ -101,10 +101,13 @@ class Projection:
         return [pick(item, self.getters[name]) for name in columns]
 
     def to_record(self, item: Item, fields: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return `item` trimmed to its columns, without what is not set."""
+        """Return `item` trimmed to its columns, without what is not set; a script counts an empty list too."""
         columns = self.choose_columns(fields)
+        unset: list[Any] = [None]
+        if not is_answering_script():
+            unset.append([])
         values = dict(zip(columns, self.to_row(item, columns), strict=True))
-        return {name: value for name, value in values.items() if value is not None and value != []}
+        return {name: value for name, value in values.items() if value not in unset}
 
     def missing_columns(self, columns: Sequence[str], members: Collection[str]) -> list[str]:
         """Return those of `columns`, quoted, that no object had anything for.
