@@ -32,6 +32,11 @@ def pages(folder: Path, limit: int, sort: FolderSort = "name", wanted: WalkFilte
             return all_pages
 
 
+def unnumbered(number: int) -> str:
+    """Return a number as letters: a tree shows many files with numbers in their names as one."""
+    return "".join("abcdefghij"[int(digit)] for digit in str(number))
+
+
 def test_pages_neither_skip_nor_repeat(tmp_path: Path) -> None:
     for number in range(25):
         (tmp_path / f"f{number:02}").write_bytes(b"x" * (number % 3))
@@ -206,7 +211,7 @@ def test_a_large_tree_is_folded_and_what_is_folded_is_not_walked(
             for number in range(5):
                 (tmp_path / f"outer{outer}" / f"inner{inner}" / f"{number}").touch()
     for number in range(400):
-        (tmp_path / f"top{number}").touch()
+        (tmp_path / f"top{unnumbered(number)}").touch()
     opened: list[tuple[str, ...]] = []
     visited = folder_tree.read_entries
 
@@ -234,8 +239,8 @@ def test_a_large_tree_is_folded_and_what_is_folded_is_not_walked(
 
 
 def test_a_folder_of_many_files_leaves_room_for_the_others(tmp_path: Path) -> None:
-    fill(tmp_path, {f"many/f{number}": "" for number in range(2000)} | {f"{name}/f": "" for name in "axyz"})
-    fill(tmp_path, {f"more/f{number}": "" for number in range(2000)} | {"x/.hidden": ""})
+    fill(tmp_path, {f"many/f{unnumbered(number)}": "" for number in range(2000)} | {f"{name}/f": "" for name in "axyz"})
+    fill(tmp_path, {f"more/f{unnumbered(number)}": "" for number in range(2000)} | {"x/.hidden": ""})
     tree = list_tree(served(tmp_path).readable("."), CancelToken(), max_bytes=4000)
     assert len(tree.text()) in range(3300, 4001)
     begins = [tree.lines.index(name) for name in ("many/", "more/", "x/", "y/")]
@@ -253,10 +258,26 @@ def test_numbered_files_are_one_line_that_tells_whether_some_are_missing(tmp_pat
     lines = "\n".join(tree.lines)
     assert "\na/\n  0000.mp4 ... 0011.mp4 (12 files)\nb/\n  x00y\n  x01y\n" in lines
     assert "\n  IMG_1001.jpg ... IMG_1039.jpg (38 files, with gaps)\n" in lines
-    assert (tree.files, lines.count(" ... "), lines.count("\n  ")) == (12 + 10 + 38 + 30 + 11, 2, 1 + 10 + 1 + 30 + 11)
+    assert (tree.files, lines.count(" ... "), lines.count("\n  ")) == (12 + 10 + 38 + 30 + 11, 4, 1 + 10 + 3)
+    assert "\n  0 ... 29 (30 files)\n" in lines and "\n  n995 ... n1005 (11 files)" in lines
     fill(tmp_path, {f"d/{number:05}": "" for number in range(5000)})
     short = list_tree(served(tmp_path).readable("."), CancelToken(), max_bytes=1000)
     assert "  00000 ... 04999 (5,000 files)" in short.lines and short.files == tree.files + 5000
+
+
+def test_files_that_differ_in_several_numbers_are_one_line_for_each_ending(tmp_path: Path) -> None:
+    dates = [f"2026-{month:02}-{day:02}" for month in range(1, 8) for day in (5, 19)]
+    fill(tmp_path, {f"{date}-notes.{suffix}": "" for date in dates for suffix in ("md", "mp3", "mp4")})
+    fill(tmp_path, {f"log.{number}": "" for number in range(1, 13)} | {f"x{'0' * zeros}1": "" for zeros in range(11)})
+    lines = list_tree(served(tmp_path).readable("."), CancelToken()).lines
+    assert lines == (
+        "./",
+        "  2026-01-05-notes.md ... 2026-07-19-notes.md (14 files like these)",
+        "  2026-01-05-notes.mp3 ... 2026-07-19-notes.mp3 (14 files like these)",
+        "  2026-01-05-notes.mp4 ... 2026-07-19-notes.mp4 (14 files like these)",
+        "  log.1 ... log.12 (12 files)",
+        "  x00000000001 ... x1 (11 files like these)",
+    )
 
 
 @on_linux
@@ -264,7 +285,7 @@ def test_a_link_among_numbered_files_is_named(tmp_path: Path) -> None:
     fill(tmp_path, {f"{number:02}": "" for number in range(30) if number != 14})
     (tmp_path / "14").symlink_to("00")
     lines = list_tree(served(tmp_path).readable("."), CancelToken()).lines
-    assert lines == ("./", "  00 ... 13 (14 files)", "  14 (link)", "  15 ... 29 (15 files)")
+    assert lines == ("./", "  00 ... 29 (29 files, with gaps)", "  14 (link)")
 
 
 def test_of_more_folders_than_fit_the_first_are_shown(tmp_path: Path) -> None:

@@ -19,12 +19,21 @@ from mcp_fs.policy import ReadablePath
 __all__ = ["list_tree"]
 
 _MAX_NAMED = 10
-# Numbered files of which only the first and the last are named. Counted without zeros in front, no ten more follow.
+# Files with numbers in their names of which only the first and the last are named.
 _MIN_SEQUENCE = 11
-_NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*(?:\.\w{1,5})?)", re.DOTALL)
-# A file's name twice, and 1; or the first and the last of a run, and how many there are.
-_Row = tuple[str, str, int]
-_Numbering = tuple[str, int, str]
+_NUMBER = re.compile(r"[0-9]+")
+# As in `.mp3`; one of digits alone numbers files, as logs that were rotated.
+_SUFFIX = re.compile(r"\.(?=[0-9]*[A-Za-z])\w{1,5}$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A file, or several whose names differ in their numbers only."""
+
+    first: str
+    last: str
+    file_count: int = 1
+    note: str = ""
 
 
 def list_tree(
@@ -100,14 +109,10 @@ class _Branch:
 
     def row_label(self, row: _Row) -> str:
         assert self.place is not None
-        first, last, number = row
-        label = _label(self.place, first, self.links)
-        if number == 1:
+        label = _label(self.place, row.first, self.links)
+        if row.file_count == 1:
             return label
-        gaps = ""
-        if _number_of(last) - _number_of(first) >= number:
-            gaps = ", with gaps"
-        return f"{label} ... {_label(self.place, last, self.links)} ({number:,} files{gaps})"
+        return f"{label} ... {_label(self.place, row.last, self.links)} ({row.file_count:,} files{row.note})"
 
     @property
     def entry_count(self) -> int:
@@ -242,7 +247,7 @@ class _TreeBuilder:
 
 def _hidden_row_bytes(branch: _Branch) -> int:
     """Return about how much the rows take that are not drawn yet."""
-    return sum(len(first) for first, _, _ in branch.rows[branch.shown_rows :])
+    return sum(len(row.first) for row in branch.rows[branch.shown_rows :])
 
 
 def _more_line(number: int, noun: str) -> str:
@@ -259,45 +264,56 @@ def _label(above: ReadablePath, name: str, links: frozenset[str]) -> str:
 
 
 def _group_numbered(names: Sequence[str], links: Set[str]) -> list[_Row]:
-    """Return a row for each file, and one for files whose names differ in a number only."""
+    """Return a row for each file, and one for many files whose names differ in their numbers only; a link has its own.
+
+    A row stands where the first of its files does.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        groups.setdefault(_group_key(name, links), []).append(name)
     rows: list[_Row] = []
-    for run in _split_into_runs(names, links):
-        if len(run) >= _MIN_SEQUENCE:
-            rows.append((run[0], run[-1], len(run)))
-        else:
-            rows += [(name, name, 1) for name in run]
+    for name in names:
+        group = groups[_group_key(name, links)]
+        if len(group) < _MIN_SEQUENCE:
+            rows.append(_Row(name, name))
+        elif name == group[0]:
+            rows.append(_sequence_row(group))
     return rows
 
 
-def _split_into_runs(names: Sequence[str], links: Set[str]) -> list[list[str]]:
-    """Return names, those that differ in the last number only, of as many digits, together; a link is on its own."""
-    runs: list[list[str]] = []
-    previous: _Numbering | None = None
-    for name in names:
-        numbering = None
-        if name not in links:
-            numbering = _numbering(name)
-        if numbering is not None and numbering == previous:
-            runs[-1].append(name)
-        else:
-            runs.append([name])
-        previous = numbering
-    return runs
+def _group_key(name: str, links: Set[str]) -> tuple[str, ...]:
+    """Return what stands between the numbers of a name."""
+    if name in links:
+        return (name,)
+    stem, suffix = _split_suffix(name)
+    return (*_NUMBER.split(stem), suffix)
 
 
-def _numbering(name: str) -> _Numbering | None:
-    """Return what stands before and behind the last number of a name, and how many digits that has."""
-    match = _NUMBERED.fullmatch(name)
+def _sequence_row(names: Sequence[str]) -> _Row:
+    """Return the row of files whose names differ in their numbers."""
+    in_order = sorted(names, key=lambda name: (_numbers_of(name), name))
+    first = in_order[0]
+    last = in_order[-1]
+    columns = zip(*map(_numbers_of, names), strict=True)
+    ranges = [max(column) - min(column) + 1 for column in columns if max(column) > min(column)]
+    note = ""
+    if len(ranges) != 1:
+        note = " like these"
+    elif ranges[0] > len(names):
+        note = ", with gaps"
+    return _Row(first, last, len(names), note)
+
+
+def _numbers_of(name: str) -> list[int]:
+    stem, _ = _split_suffix(name)
+    return [int(number) for number in _NUMBER.findall(stem)]
+
+
+def _split_suffix(name: str) -> tuple[str, str]:
+    match = _SUFFIX.search(name)
     if match is None:
-        return None
-    before, number, after = match.groups()
-    return before, len(number), after
-
-
-def _number_of(name: str) -> int:
-    match = _NUMBERED.fullmatch(name)
-    assert match is not None
-    return int(match[2])
+        return name, ""
+    return name[: match.start()], match[0]
 
 
 def _describe_excluded(above: ReadablePath, entries: list[tuple[str, bool]]) -> str:
@@ -316,7 +332,7 @@ def _render(branch: _Branch) -> Iterator[str]:
     rows = branch.rows[: branch.shown_rows]
     for row in rows:
         yield f"  {branch.row_label(row)}"
-    hidden_files = branch.file_count - sum(number for _, _, number in rows)
+    hidden_files = branch.file_count - sum(row.file_count for row in rows)
     if hidden_files:
         yield _more_line(hidden_files, "file")
     if branch.excluded_line:
