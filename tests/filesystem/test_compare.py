@@ -146,6 +146,17 @@ def test_names_alone_are_told_on_request(tmp_path: Path) -> None:
     assert one.splitlines() == ["[a/x.txt and b/x.txt: different]"]
 
 
+def test_names_are_in_the_order_of_their_paths(tmp_path: Path) -> None:
+    for name in ("b/x", "b.txt", "a/y", "c"):
+        (tmp_path / "second" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "second" / name).touch()
+    for folder in ("first/a", "first/b"):
+        (tmp_path / folder).mkdir(parents=True)
+    policy = served(tmp_path)
+    answer = compare(policy.readable("first"), policy.readable("second"), 1000, CancelToken(), names_only=True)
+    assert answer.lines == ["+ a/y", "+ b.txt", "+ b/x", "+ c"]
+
+
 def test_a_page_of_differences_says_how_many_there_are(tmp_path: Path) -> None:
     for side in "ab":
         for number in range(100):
@@ -164,7 +175,7 @@ def test_hidden_files_of_folders_are_named_as_left_out_or_compared(tmp_path: Pat
     policy = served(tmp_path)
     everything = WalkFilter(hidden=True, ignored=True)
     compared = compare(policy.readable("a"), policy.readable("b"), 10_000, CancelToken(), everything).text()
-    assert "- .only\n~ .cache/x\t1\t1\n" in compared and "left out" not in compared
+    assert "~ .cache/x\t1\t1\n- .only\n" in compared and "left out" not in compared
 
 
 def test_large_json_files_are_compared_by_keys(tmp_path: Path) -> None:
@@ -338,7 +349,7 @@ def test_a_folder_is_compared_with_one_in_an_archive(tmp_path: Path) -> None:
     answer = said(tmp_path, "a", "z.zip!/2024")
     head, *lines = answer.splitlines()
     assert head.startswith(f"[a and z.zip!/2024: {counts}; left out 3 hidden"), head
-    assert lines[:3] == ["- gone/\t1 file", "~ b/changed.txt\t4\t4", "+ b/more.bin"]
+    assert lines[:3] == ["~ b/changed.txt\t4\t4", "+ b/more.bin", "- gone/\t1 file"]
     assert lines[-2:] == ["-old", "+new"] and "+++ b/z.zip!/2024/b/changed.txt" in lines
     assert "+ gone/\t1 file" in said(tmp_path, "z.zip!/2024", "a")
     assert "2 same" in said(tmp_path, "z.zip!/2024", "z.zip!/2025")

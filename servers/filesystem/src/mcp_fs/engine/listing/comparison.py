@@ -25,7 +25,6 @@ from mcp_fs.engine.listing.walk import (
     display_path,
     entry_display_path,
     walk,
-    walk_order,
 )
 from mcp_fs.engine.text.edit import unified_diff
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES, Decoded, decode, is_text, replace_undecodable
@@ -296,7 +295,7 @@ class _FolderComparison:
         self._same = 0
 
     def compare_entries(self) -> None:
-        for parts in sorted({*self._first_entries, *self._second_entries}, key=walk_order):
+        for parts in sorted({*self._first_entries, *self._second_entries}, key="/".join):
             self._cancel.check()
             if parts not in self._second_entries:
                 # What a folder holds that the other side lacks goes without saying.
