@@ -399,7 +399,7 @@ async def test_many_files_are_told_by_a_few_examples_and_counts(tmp_path: Path) 
     failed, answer = await call(tmp_path, "replace_text", replacements={"old": "new"}, glob="*.md", by="regex")
     head, *lines = answer.splitlines()
     assert not failed and head == "[replaced 360 places in 120 files; the lines of 117 files are not all shown]"
-    assert "and 97 more: 37 in a/, 60 in b/" in lines
+    assert "and 112 more: 52 in a/, 60 in b/" in lines
     assert sum("[-old-]{+new+}" in line for line in lines) == 9 and len(answer) < 1000
 
 

@@ -480,6 +480,17 @@ async def test_a_link_is_told_to_be_one(here: Ground, tool: str, link: str, text
         assert str(target.readlink()) == text
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+async def test_of_many_that_a_glob_means_a_few_are_named_and_all_with_a_remark(here: Ground) -> None:
+    for number in range(12):
+        (here.root / f"m{number:02}").touch()
+    (here.root / "m99").symlink_to("none")
+    _, said = await call(here.root, "move_file", targets={"./m*": "new/"})
+    head, *lines = said.splitlines()
+    assert head.startswith("[moved 13")
+    assert lines == ["m99, a link to `none`", "m00", "m01", "m02", "m03", "m04", "and 7 more: 7 at the top"]
+
+
 async def test_a_name_glob_means_the_same_in_every_tool(here: Ground) -> None:
     for glob, expected in (("*.bak", ["a.bak", "d/a.bak", "d/e/c.bak"]), ("./*.bak", ["a.bak"])):
         _, found = await call(here.root, "find_files", glob=glob)

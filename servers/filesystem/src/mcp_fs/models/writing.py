@@ -14,6 +14,8 @@ from mcp_fs.models.formatting import list_paths, pluralize
 __all__ = ["BatchResult", "EditResult", "MoveResult", "ReplaceResult", "ReplacedFile", "WriteResult", "clip_diff"]
 
 _MAX_NAMED = 20
+# Of those that were changed as asked: the first line has their number.
+_MAX_EXAMPLES = 5
 # Of those whose encoding is converted, because each may have been guessed wrongly.
 _MAX_CONVERTED = 100
 _MAX_ENTRIES = 50
@@ -234,7 +236,9 @@ class ReplaceResult(TextResult):
         complete_files = {path for path, _, is_complete in self.page if is_complete}
         others = [(file.path, file.line) for file in self.files if file.path not in complete_files or file.old_encoding]
         partial_count = sum(file.count > 0 and file.path not in complete_files for file in self.files)
-        max_named = _MAX_NAMED
+        max_named = _MAX_EXAMPLES
+        if self.dry_run:
+            max_named = _MAX_NAMED
         if self.encoding:
             max_named = _MAX_CONVERTED
         lines = [self._head(partial_count), *list_paths(others, max_named)]
@@ -313,7 +317,9 @@ class BatchResult(TextResult):
         if not others:
             return replace(first, notes=[*first.notes, *self.notes]).text()
         head = "; ".join([f"[{first.verb.rstrip(':')} {len(self.entries):,}", *self.notes]) + "]"
-        # Where each is now, the caller has said.
-        named = [one for one in self.entries if one.notes or not self.names_all]
-        rows = [(one.path, ", ".join([one.path, *one.notes])) for one in named]
-        return "\n".join([head, *list_paths(rows, _MAX_ENTRIES)])
+        noted = [entry for entry in self.entries if entry.notes]
+        plain: list[MoveResult] = []
+        if not self.names_all:
+            plain = [entry for entry in self.entries if not entry.notes]
+        rows = [(entry.path, ", ".join([entry.path, *entry.notes])) for entry in (*noted, *plain)]
+        return "\n".join([head, *list_paths(rows, min(len(noted), _MAX_ENTRIES) + _MAX_EXAMPLES)])
