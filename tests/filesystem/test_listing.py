@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from filesystem.reading import fill, on_linux, served
+from filesystem.test_replace import call
 from filesystem.tool_calls import Tools
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
@@ -331,3 +332,10 @@ def test_a_folder_whose_entries_were_left_out_is_not_shown_empty(tmp_path: Path)
 )  # fmt: skip
 def test_a_file_of_any_time_can_be_listed(seconds: float, told: str) -> None:
     assert format_time(seconds) == told
+
+
+@pytest.mark.anyio
+async def test_a_tree_in_few_bytes_is_as_short_as_trees_are(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{unnumbered(number)}.txt": "" for number in range(300)})
+    shortest = list_tree(served(tmp_path).readable("."), CancelToken(), max_bytes=1000)
+    assert await call(tmp_path, "list_tree", max_bytes=10) == (False, shortest.text())

@@ -15,7 +15,7 @@ from mcp_types import (
     ImageContent,
     TextContent,
 )
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 _MAX_FILES = 50
+_MIN_TREE_BYTES = 1000
 
 
 def _adapt_offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -194,6 +195,11 @@ async def list_directory(
     return await run_in_thread(list_one, long=folder_sizes)
 
 
+def _raise_tree_bytes(number: int) -> int:
+    # A tree in less would say nothing, and a refusal would end a script.
+    return max(number, _MIN_TREE_BYTES)
+
+
 @tool("List a tree", effect="read", view=TREE, also=("directory_tree",))
 def list_tree(
     index: LineIndex,
@@ -204,7 +210,7 @@ def list_tree(
     include_hidden: bool = False,
     include_ignored: bool = False,
     samples: Annotated[bool, Field(description="Also first lines of two files of each kind.")] = False,
-    max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
+    max_bytes: Annotated[int, Field(le=64_000), AfterValidator(_raise_tree_bytes)] = DEFAULT_PAGE_BYTES,
 ) -> Tree:
     """Show a folder and those below it as a tree; large, hidden and ignored parts only as counts.
 
