@@ -9,16 +9,33 @@ import pytest
 from filesystem.documents import pdf
 from filesystem.reading import fill, served
 from filesystem.tool_calls import Tools
+from mcp_fs.engine.reading import samples as module
+from mcp_fs.engine.reading.line_forms import line_form
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_two_files_of_each_kind_are_begun(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def _with_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_READ_SECONDS", 60)
+
+
+async def samples(folder: Path, **arguments: object) -> list[str]:
+    """Return what stands behind a tree, in lines."""
+    answer = (await Tools(served(folder)).list_tree(samples=True, **arguments)).text()
+    tree = (await Tools(served(folder)).list_tree(**arguments)).text()
+    assert answer.startswith(tree)
+    return answer.removeprefix(tree).strip("\n").splitlines()
+
+
+async def test_two_files_of_a_kind_are_begun_whose_lines_are_unlike(tmp_path: Path) -> None:
     fill(
         tmp_path,
         {
-            **{f"sales/{month:02}.csv": f"month;amount\n{month};1,50\n" for month in range(1, 13)},
-            "sales/readme.md": "# Sales\n" + "line\n" * 100,
+            "notes/first.md": "# Sales\n\nWhat we *sold*.\n",
+            "notes/last.md": "\n".join(f"{'.' * number} line {number}" for number in range(9)),
+            "notes/middle.md": "never seen",
+            "notes/x.md": "1. Last\n",
             "bill.PDF": pdf("Invoice 7"),
             "photo.png": b"\x89PNG\r\n\x1a\n\0\0",
             "deep/er/x.log": "too deep\n",
@@ -26,22 +43,76 @@ async def test_two_files_of_each_kind_are_begun(tmp_path: Path) -> None:
             "key.pem": "secret\n",
         },
     )
-    answer = (await Tools(served(tmp_path)).list_tree(depth=2, samples=True)).text()
-    tree, *samples = answer.split("\n=== ")
-    assert "01.csv ... 12.csv (12 files)" in tree
-    assert [sample.partition(" [")[0] for sample in samples] == [
-        "sales/01.csv",
-        "sales/12.csv",
-        "bill.PDF",
-        "sales/readme.md",
+    head, *lines = await samples(tmp_path, depth=2)
+    assert head == "=== notes/first.md [lines 1-3 of 3]" and "=== notes/x.md [line 1 of 1]" in lines
+    text = "\n".join(lines)
+    assert "What we *sold*." in text and "Invoice 7" in text and "never" not in text
+    assert "secret" not in text and "too deep" not in text and "hidden" not in text
+
+
+async def test_lines_of_a_form_are_counted_and_one_is_shown(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        requests = [f"2026-11-0{number} INFO [{name}] took {number}ms\n" for number in range(1, 10)]
+        fill(tmp_path, {f"{name}.log": "".join(requests)})
+    with (tmp_path / "b.log").open("a") as log:
+        log.write("01/Nov/2026 old\n" * 2 + "ERROR: no disk\n\n" * 2)
+    legend, *lines = await samples(tmp_path)
+    assert legend.startswith("[samples: one of the lines that are alike but for words and numbers")
+    assert lines == [
+        "=== *.log: 2 files",
+        "18\t2026-11-01 INFO [a] took 1ms",
+        "2 in 1\t01/Nov/2026 old",
+        "2 in 1\tERROR: no disk",
     ]
-    assert "month;amount\n1;1,50" in answer and "Invoice 7" in answer
-    assert answer.count("line\n") == 3 and answer.endswith("line")
-    assert "secret" not in answer and "too deep" not in answer and "hidden\n" not in answer
-    assert "===" not in (await Tools(served(tmp_path)).list_tree(depth=2)).text()
+
+
+async def test_names_of_columns_are_told_as_they_are(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{month:02}.csv": f"month;amount\n{month};1,50\n{month};2,00\n" for month in range(1, 13)})
+    fill(tmp_path, {"13.csv": "amount;month\n1.50;13\n"})
+    assert (await samples(tmp_path))[1:] == [
+        "=== *.csv: 13 files",
+        "12 in 12\tmonth;amount",
+        "1 in 1\tamount;month",
+        "24 in 12\t1;1,50",
+        "1 in 1\t1.50;13",
+    ]
+
+
+async def test_what_was_not_read_of_a_kind_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_FILES_OF_KIND", 4)
+    monkeypatch.setattr(module, "_MAX_BYTES_OF_FILE", 100)
+    fill(tmp_path, {f"{number}.log": "1: one\n" * 9 for number in range(9)})
+    fill(tmp_path, {"4.log": "1: one\n" * 15, "6.log": b"\0\1\2" * 9, "8.log": "1: caf\xe9\n".encode("cp1252")})
+    assert (await samples(tmp_path))[1:] == [
+        "=== *.log: 9 files, 3 read, of 1 the first 100 bytes; utf-8 2, latin-1 1",
+        "24\t1: one",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "form"),
+    [
+        ("2026-11-01T08:00:18Z GET /users/98 200", "9-9-a:9:a /a/9 9"),
+        ("  Then, after a while. We  went", "a"),
+        ("id=cd613e30 id=93090287", "a=a=9"),
+        ("Ünal\tO'Hara;;-1.234,50", "a\ta'a;;-9.9,9"),
+        ("----------\t\t\t\tx", "---  a"),
+    ],
+)
+def test_the_form_of_a_line(line: str, form: str) -> None:
+    assert line_form(line) == form
+
+
+async def test_forms_beyond_the_most_frequent_are_counted(tmp_path: Path) -> None:
+    signs = "!$%&()*+-/:;<=>?"
+    fill(
+        tmp_path,
+        {"x.log": "".join(f"{sign} 1\n" * 20 for sign in signs[:12]) + "".join(f"{sign} 1\n" for sign in signs[12:])},
+    )
+    lines = await samples(tmp_path)
+    assert lines[1:3] == ["=== x.log", "20\t! 1"] and lines[-1] == "[4 forms more, 4 lines]" and len(lines) == 15
 
 
 async def test_kinds_without_a_sample_are_counted(tmp_path: Path) -> None:
     fill(tmp_path, {f"{number}.{kind}": "text\n" for number, kind in enumerate("aabcdefgh")})
-    answer = (await Tools(served(tmp_path)).list_tree(samples=True)).text()
-    assert answer.endswith("[samples are of 6 of 8 kinds, those with the most files]")
+    assert (await samples(tmp_path))[-1] == "[no samples of 2 other kinds, with fewer files]"

@@ -1,25 +1,39 @@
-"""Reads how files of each kind below a folder begin, so that who looks at a tree needs no second look."""
+"""Reads how lines of each kind of file below a folder are written, so that who looks at a tree needs no second look."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
+from mcp_fs.engine.documents.source import needs_worker
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, walk
-from mcp_fs.engine.reading.text_page import LineIndex, NamedFile, PageRequest, read_pages
-from mcp_fs.models import FileSlices
+from mcp_fs.engine.reading.line_forms import LineForms
+from mcp_fs.engine.reading.text_page import LineIndex, NamedFile, PageRequest, read_page, read_pages
+from mcp_fs.models import FileSlices, TextSlice, escape_line_breaks, pluralize
 from mcp_fs.policy import ReadablePath
 
 __all__ = ["read_samples"]
 
-_LINES = 5
 _MAX_BYTES = 5000
 _MAX_KINDS = 6
+_MAX_FORMS = 12
+# Where lines are not written alike, as in documents and programs.
+_FIRST_LINES = 5
 _WALK_SECONDS = 2.0
+# Of each kind.
+_READ_SECONDS = 0.5
+_MAX_FILES_OF_KIND = 500
+_MAX_BYTES_OF_FILE = 200_000
+# Their first line has the names of the columns.
+_TABLE_SUFFIXES = (".csv", ".tsv")
+_LEGEND = (
+    "[samples: one of the lines that are alike but for words and numbers, behind how many they are, `in` how many "
+    "files if not in all]"
+)
 
 
 @dataclass(slots=True)
@@ -27,26 +41,39 @@ class _Kind:
     """The files whose names end alike.
 
     Attributes:
-        first: the one that a walk comes by first; `last` is the last.
+        files: some of them, from the first that a walk comes by to the last.
+        step: how many files lie between two of these.
     """
 
-    first: ReadablePath
-    last: ReadablePath
+    suffix: str
+    files: list[ReadablePath] = field(default_factory=list[ReadablePath])
     file_count: int = 0
+    step: int = 1
+
+    def add(self, path: ReadablePath) -> None:
+        if self.file_count % self.step == 0:
+            self.files.append(path)
+        self.file_count += 1
+        if len(self.files) > _MAX_FILES_OF_KIND:
+            del self.files[1::2]
+            self.step *= 2
 
     @property
-    def examples(self) -> Sequence[ReadablePath]:
+    def heading(self) -> str:
         if self.file_count == 1:
-            return [self.first]
-        return [self.first, self.last]
+            return f"=== {escape_line_breaks(self.files[0].display)}"
+        name = "without an ending"
+        if self.suffix:
+            name = f"*{self.suffix}"
+        return f"=== {escape_line_breaks(name)}: {self.file_count:,} files"
 
 
 def read_samples(
     start: ReadablePath, walk_filter: WalkFilter, depth: int, index: LineIndex, cancel: CancelToken
 ) -> str:
-    """Return the first lines of two files of each kind, the kinds with the most files first; of binary ones none.
+    """Return lines of each form of the kinds with the most files; else the first lines of two files.
 
-    What was not looked at is said at the end.
+    What was not looked at is said.
 
     Args:
         depth: levels of folders that are looked at.
@@ -60,21 +87,99 @@ def read_samples(
         _add_files(entries, kinds)
         if len(entries.parts) + 1 >= depth:
             entries.folders = []
-    samples: list[NamedFile] = []
+    reader = _SampleReader(index, cancel)
     by_count = sorted(kinds.values(), key=lambda kind: -kind.file_count)
-    for kind in by_count[:_MAX_KINDS]:
-        for path in kind.examples:
-            samples.append(NamedFile(path.display, None, (path, 1, _LINES)))
-    pages = read_pages(samples, PageRequest(max_bytes=_MAX_BYTES), index, cancel)
-    text = FileSlices([outcome for outcome in pages.outcomes if not isinstance(outcome[1], Problem)]).text()
+    sections: list[str] = []
+    unread_count = len(by_count)
+    for kind in by_count:
+        if len(sections) == _MAX_KINDS:
+            break
+        share = reader.remaining_bytes // min(_MAX_KINDS - len(sections), unread_count)
+        unread_count -= 1
+        section = reader.read(kind, share)
+        if section:
+            sections.append(section)
     notes: list[str] = []
-    if len(by_count) > _MAX_KINDS:
-        notes.append(f"samples are of {_MAX_KINDS} of {len(by_count):,} kinds, those with the most files")
+    if unread_count:
+        notes.append(f"no samples of {pluralize(unread_count, 'other kind')}, with fewer files")
     if skipped.is_late():
         notes.append(f"samples are of what was seen within {_WALK_SECONDS:g} s")
     if notes:
-        text += f"[{'; '.join(notes)}]\n"
-    return text
+        sections.append(f"[{'; '.join(notes)}]")
+    if reader.has_forms:
+        sections.insert(0, _LEGEND)
+    return "\n".join(sections)
+
+
+class _SampleReader:
+    """Reads samples of one kind of file after the other.
+
+    Attributes:
+        remaining_bytes: that samples may still take.
+        has_forms: whether lines of some kind were grouped by form.
+    """
+
+    def __init__(self, index: LineIndex, cancel: CancelToken) -> None:
+        self.remaining_bytes = _MAX_BYTES
+        self.has_forms = False
+        self._index = index
+        self._cancel = cancel
+
+    def read(self, kind: _Kind, max_bytes: int) -> str:
+        """Return the samples of a kind; empty if its files hold no text."""
+        if needs_worker(kind.files[0]):
+            section = self._read_first_lines(kind, max_bytes)
+        else:
+            section = self._read_forms(kind, max_bytes)
+        self.remaining_bytes -= len(section.encode("utf-8", "replace")) + 1
+        return section
+
+    def _read_first_lines(self, kind: _Kind, max_bytes: int) -> str:
+        examples = dict.fromkeys((kind.files[0], kind.files[-1]))
+        files = [NamedFile(path.display, None, (path, 1, _FIRST_LINES)) for path in examples]
+        pages = read_pages(files, PageRequest(max_bytes=max_bytes), self._index, self._cancel)
+        outcomes = [outcome for outcome in pages.outcomes if not isinstance(outcome[1], Problem)]
+        return FileSlices(outcomes).text().rstrip("\n")
+
+    def _read_forms(self, kind: _Kind, max_bytes: int) -> str:
+        forms = LineForms(are_tables=kind.suffix in _TABLE_SUFFIXES)
+        encodings = Counter[str]()
+        cut_count = 0
+        request = PageRequest(max_bytes=_MAX_BYTES_OF_FILE, with_hash=False)
+        deadline = time.monotonic() + _READ_SECONDS
+        for path in kind.files:
+            if time.monotonic() > deadline:
+                break
+            try:
+                page = read_page(path, request, self._index, self._cancel)
+            except Problem:
+                continue
+            forms.add_file(_whole_lines(page))
+            encodings[page.encoding] += 1
+            if page.next_line is not None or page.next_column is not None:
+                cut_count += 1
+        if not forms.file_count:
+            return ""
+        if not forms.are_regular(_MAX_FORMS):
+            return self._read_first_lines(kind, max_bytes)
+        self.has_forms = True
+        heading = kind.heading
+        if forms.file_count < kind.file_count:
+            heading += f", {forms.file_count:,} read"
+        if cut_count:
+            heading += f", of {cut_count:,} the first {_MAX_BYTES_OF_FILE:,} bytes"
+        if set(encodings) != {"utf-8"}:
+            counts = [f"{name} {count:,}" for name, count in encodings.most_common()]
+            heading += f"; {', '.join(counts)}"
+        return "\n".join([heading, *forms.describe(_MAX_FORMS, max_bytes - len(heading))])
+
+
+def _whole_lines(page: TextSlice) -> list[str]:
+    """Return the lines of a page, without one that is cut."""
+    lines = [line.removesuffix("\r") for line in page.body.removesuffix("\n").split("\n")]
+    if page.next_column is not None and len(lines) > 1:
+        lines.pop()
+    return lines
 
 
 def _add_files(entries: FolderEntries, kinds: dict[str, _Kind]) -> None:
@@ -84,7 +189,5 @@ def _add_files(entries: FolderEntries, kinds: dict[str, _Kind]) -> None:
             continue
         if folder.policy.is_protected((*folder.parts, name)):
             continue
-        path = folder / name
-        kind = kinds.setdefault(os.path.splitext(name)[1].lower(), _Kind(path, path))
-        kind.last = path
-        kind.file_count += 1
+        suffix = os.path.splitext(name)[1].lower()
+        kinds.setdefault(suffix, _Kind(suffix)).add(folder / name)
