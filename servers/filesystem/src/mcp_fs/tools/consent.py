@@ -58,7 +58,7 @@ def plan_deletion(
         trusted(PathArguments.deletions),
         Field(
             min_length=1,
-            description="`./*.bak` is in the folder itself, `**/*.bak` at any depth; names that exist are literal",
+            description="`./*.bak` is in the folder itself, `**/*.bak` at any depth, `.*` what is hidden",
         ),
     ],
 ) -> PlannedDeletion:

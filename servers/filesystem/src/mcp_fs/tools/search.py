@@ -84,12 +84,12 @@ def search_text(
     ] = None,
     file_type: Annotated[FreeText | None, Field(description="py, ts, ...")] = None,
     files_only: bool = False,
-    count_only: Annotated[bool, Field(description="Only numbers of matching lines.")] = False,
+    count_only: Annotated[bool, Field(description="Only how many lines match, altogether and by file.")] = False,
     only_matching: Annotated[
         bool,
         Field(
             description="Each text that matched, or its named groups, once, behind its count and a tab; a group `sum`, "
-            "such as `1,494.69 €`, is added up, and so is its product with a group `times`."
+            "as people write it (`1.494,69 €`, `(12)`), is added up, and so is its product with a group `times`."
         ),
     ] = False,
     include_hidden: bool = False,

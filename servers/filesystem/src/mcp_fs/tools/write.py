@@ -216,7 +216,7 @@ def replace_text(
     include_hidden: bool = False,
     include_ignored: bool = False,
     encoding: Annotated[
-        FreeText | None, Field(description="Convert text files not yet in it, as `utf-8`; needs no replacements.")
+        FreeText | None, Field(description="Convert text files: `utf-8` (without BOM), `cp1250>utf-8`; needs no replacements.")
     ] = None,
     dry_run: DryRun = False,
 ) -> ReplaceResult:
@@ -245,7 +245,7 @@ def copy_file(
     """Copy files, or folders with all in them, hidden files too.
 
     Fails if a target exists, unless told to `overwrite` files or `skip_existing`. A source may be lines, `a.md:3-16`,
-    or be unzipped, `a.zip!/b`; a target `a.zip!/` makes an archive. To rename use `move_file`.
+    or be unzipped, `a.zip!/b`; a target `a.zip!/` zips `dir` with its name, `dir/` without. To rename use `move_file`.
     """
     return recorder.record(origin, cancel, partial(copy_all, plan.destinations, overwrite=overwrite))
 
