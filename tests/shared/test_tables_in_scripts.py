@@ -1,0 +1,115 @@
+"""A script reads the text of a table as objects."""
+
+import csv
+import io
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from mcp_batteries.scripts.runner import Outcome, run_script
+from mcp_batteries.settings import load
+from mcp_fs.server import build
+from mcp_fs.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def _refuse(name: str, arguments: Mapping[str, Any]) -> str:
+    raise AssertionError(f"{name} was called with {arguments}")
+
+
+async def run(script: str) -> Outcome:
+    return await run_script(script, [], _refuse, 60)
+
+
+async def read(*texts: str) -> Any:
+    outcome = await run(f"return JSON.stringify({json.dumps(texts)}.map((text) => text.rows()))")
+    assert not outcome.error
+    return json.loads(outcome.output)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("a,b\n1,2\n", [{"a": "1", "b": "2"}]),
+        ('id;name\r\n1;"Smith; ""Jo"""\r\n2;\r\n', [{"id": "1", "name": 'Smith; "Jo"'}, {"id": "2", "name": ""}]),
+        ('"a, b";c\n"1\n2";3', [{"a, b": "1\n2", "c": "3"}]),
+        ("a|b\n1|2\n\n", [{"a": "1", "b": "2"}]),
+        (" a , \n1,2\n3", [{"a": "1", "column 2": "2"}, {"a": "3", "column 2": ""}]),
+        ('a\tb\n5" pipe\t"x" y\n', [{"a": '5" pipe', "b": '"x" y'}]),
+        ("[sheet Orders, A1:B2]\nId\tNote\n1\t\"q\"\n", [{"Id": "1", "Note": '"q"'}]),
+        ("name\nx\n", [{"name": "x"}]),
+        ("a,b,\n1,2,\n", [{"a": "1", "b": "2", "column 3": ""}]),
+        ("a,b\n", []),
+        ("", []),
+    ],
+)  # fmt: skip
+async def test_rows_are_objects_by_the_names_in_the_first_line(text: str, rows: list[dict[str, str]]) -> None:
+    assert await read(text) == [rows]
+
+
+async def test_rows_are_those_that_were_written() -> None:
+    chance = random.Random(20261130)
+    texts: list[str] = []
+    expected: list[list[dict[str, str]]] = []
+    for _ in range(200):
+        columns = [f"c{number}" for number in range(chance.randint(2, 5))]
+        table = [
+            {
+                column: "".join(chance.choices([*'ab ,;|\t"\n', "\r\n"], k=chance.randint(0, 6))) + "x"
+                for column in columns
+            }
+            for _ in range(chance.randint(0, 5))
+        ]
+        output = io.StringIO()
+        writer = csv.DictWriter(
+            output, columns, delimiter=chance.choice(",;\t|"), lineterminator=chance.choice(["\n", "\r\n"])
+        )
+        writer.writeheader()
+        writer.writerows(table)
+        texts.append(output.getvalue())
+        expected.append(table)
+    assert await read(*texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Report\na,b\n", 'a row has 2 fields and the table 1 columns: ["a","b"]'),
+        ("a,b,a\n1,2,3\n", "several columns have one name: a, b, a"),
+        ("[sheet One, A1:A1]\nx\n[sheet Two, A1:A1]\ny\n", "there are several sheets: read one, as by `a.xlsx!/NAME`"),
+    ],
+)
+async def test_what_is_no_table_is_refused(text: str, why: str) -> None:
+    outcome = await run(f"{json.dumps(text)}.rows()")
+    assert outcome.error == f"line 1: Error: {why}"
+
+
+async def test_rows_of_a_long_file_are_those_of_all_its_pages(tmp_path: Path) -> None:
+    lines = [f'{number},"note, {number}"\n' for number in range(60_000)]
+    (tmp_path / "long.csv").write_text("id,note\n" + "".join(lines))
+    script = """
+        const rows = read_text.all({path: "long.csv"}).join("\\n").rows();
+        print(rows.length, JSON.stringify(rows.at(-1)), read_text({path: "long.csv", head: 2}).rows().length);
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert '60000 {"id":"59999","note":"note, 59999"} 1' in answer.content[0].text  # type: ignore[union-attr]
+
+
+async def test_a_script_reads_more_files_at_once_than_a_model(tmp_path: Path) -> None:
+    for number in range(60):
+        (tmp_path / f"{number}.txt").write_text("x\n")
+    script = 'return read_files({paths: ["*.txt"]}).lines().filter((line) => line.startsWith("=== ")).length'
+    names = [f"{number}.txt" for number in range(60)]
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+        refusal = await client.call_tool("read_files", {"paths": names})
+    assert answer.content[0].text.splitlines()[-1] == "60"  # type: ignore[union-attr]
+    assert refusal.is_error
+    assert "`paths` names 60 files. Name at most 50." in refusal.content[0].text  # type: ignore[union-attr]
