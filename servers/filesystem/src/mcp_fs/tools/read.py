@@ -21,6 +21,7 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid
+from mcp_batteries.server.calling.results import is_answering_script
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_batteries.server.declaration.trusted import default, trusted
@@ -51,6 +52,8 @@ __all__ = [
 ]
 
 _MAX_FILES = 50
+# No model reads each of them.
+_MAX_FILES_OF_SCRIPT = 1000
 _MIN_TREE_BYTES = 1000
 
 
@@ -82,7 +85,8 @@ async def read_text(
 
     Documents (docx, pdf, msg ...), databases and Parquet come as text, pages of a PDF by `a.pdf!/3-9`, files in
     archives by `a.zip!/b.txt`: `[page 1 of 3]`, `[sheet NAME, A1:E9]` and rows with tabs, `[cell 3, code]`, Word tables
-    `a | b`. The first line says how to go on. Several files: `read_files`.
+    `a | b`. The first line says how to go on. In scripts `.rows()` of CSV or a sheet gives
+    objects. Several files: `read_files`.
     """
     if head and (start_line or 1, end_line or head) == (1, head):
         start_line, end_line = None, None  # the same lines, said twice
@@ -101,13 +105,28 @@ async def read_text(
     return await run_where_quickest(path, read)
 
 
+def _max_files() -> int:
+    if is_answering_script():
+        return _MAX_FILES_OF_SCRIPT
+    return _MAX_FILES
+
+
+def _limit_files(paths: list[FileName | GlobName]) -> list[FileName | GlobName]:
+    if len(paths) > _max_files():
+        raise Invalid(f"`paths` names {len(paths):,} files.", f"Name at most {_max_files():,}.")
+    return paths
+
+
 @tool("Read several files", effect="read", also=("read_multiple_files",))
 def read_files(
     index: LineIndex,
     cancel: CancelToken,
     *,
     paths: Annotated[
-        list[FileName | GlobName], trusted(PathArguments.file_names), Field(min_length=1, max_length=_MAX_FILES)
+        list[FileName | GlobName],
+        trusted(PathArguments.file_names),
+        Field(min_length=1),
+        AfterValidator(_limit_files),
     ],
     line_numbers: bool = False,
     max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES,
@@ -116,7 +135,7 @@ def read_files(
 
     Each stands below `=== PATH [FACTS]`; one that fails does not stop the others. One file: `read_text`.
     """
-    files = find_named_files(paths, _MAX_FILES, cancel)
+    files = find_named_files(paths, _max_files(), cancel)
     return read_pages(files, PageRequest(max_bytes=max_bytes, line_numbers=line_numbers), index, cancel)
 
 

@@ -55,7 +55,7 @@ __all__ = [
 class Edit(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    old_text: FreeText = Field(description="Exact and unique, with its indentation.")
+    old_text: FreeText = Field(description="Exact and unique, with indentation.")
     new_text: FreeText
     replace_all: bool = False
     lookalike: bool = Field(False, description="Also match what only looks the same, as a no-break space.")
@@ -119,7 +119,7 @@ def write_file(
     path: Annotated[TargetPath, trusted(PathArguments.file_target)],
     content: FreeText,
     overwrite: bool = False,
-    append: Annotated[bool, Field(description="Add at the end, from a new line on, in the file's encoding.")] = False,
+    append: Annotated[bool, Field(description="Add at the end, from a new line on.")] = False,
 ) -> WriteResult:
     """Create a text file; one that exists is refused, unless `overwrite` replaces it or `append` adds to it.
 
@@ -216,7 +216,8 @@ def replace_text(
     include_hidden: bool = False,
     include_ignored: bool = False,
     encoding: Annotated[
-        FreeText | None, Field(description="Convert text files: `utf-8` (without BOM), `cp1250>utf-8`; needs no replacements.")
+        FreeText | None,
+        Field(description="Convert text files: `utf-8` (without BOM), `cp1250>utf-8`; needs no replacements."),
     ] = None,
     dry_run: DryRun = False,
 ) -> ReplaceResult:
@@ -275,7 +276,7 @@ def delete_file(
     plan: Annotated[PlannedDeletion, consented(plan_deletion, fix=OPERATOR_FIX, only_with_confirm=True)],
     *,
     recursive: bool = False,
-    trash: Annotated[bool, Field(description="To the desktop's trash instead.")] = False,
+    trash: Annotated[bool, Field(description="To the desktop's trash.")] = False,
 ) -> BatchResult:
     """Delete files, links (not targets), folders (`recursive` if not empty), or all that `**/*.bak` names.
 
