@@ -78,6 +78,11 @@ async def test_names_of_columns_are_told_as_they_are(tmp_path: Path) -> None:
     ]
 
 
+async def test_tables_without_names_of_columns_have_rows_only(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{month:02}.csv": f"2026-{month:02}-01,Ann\n2026-{month:02}-02,Bob\n" for month in range(1, 13)})
+    assert (await samples(tmp_path))[1:] == ["=== *.csv: 12 files", "24\t2026-01-01,Ann"]
+
+
 async def test_what_was_not_read_of_a_kind_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_FILES_OF_KIND", 4)
     monkeypatch.setattr(module, "_MAX_BYTES_OF_FILE", 100)

@@ -66,9 +66,12 @@ class LineForms:
     def add_file(self, lines: Sequence[str]) -> None:
         self.file_count += 1
         for number, line in enumerate(lines):
-            if self.are_tables and not number:
+            if not line.strip():
+                continue
+            # Who has numbers there has no names of columns.
+            if self.are_tables and number == 0 and not _NUMBER.search(line):
                 self._add_line(f"first line: {line}", line, is_first=True)
-            elif line.strip():
+            else:
                 self._add_line(line_form(line), line)
 
     def _add_line(self, key: str, line: str, *, is_first: bool = False) -> None:
