@@ -146,6 +146,16 @@ async def test_names_that_models_know_from_other_servers(tmp_path: Path) -> None
     failed, said = await call(tmp_path, "move_file", source="g", destination="h", target="i")
     assert failed
     assert "no argument `destination`" in said
+    assert await call(tmp_path, "write_file", filename="x", text="two") == (False, "created x, 3 bytes")
+    assert (await call(tmp_path, "read_text", file_path="x"))[1].endswith("\ntwo")
+    assert (await call(tmp_path, "find_files", pattern="*", max_results=1))[1].startswith("[1 of 2;")
+    assert (await call(tmp_path, "search_text", query="2|two", max_results=1))[1].startswith("[1 match in 1 file, of 2")
+    assert await call(tmp_path, "copy_file", sources=["g", "x"], to="new") == (False, "[copied 2; new folder new]")
+    said = (await call(tmp_path, "move_file", **{"from": "new/g", "to": "h"}))[1]
+    assert said == "moved new/g to h"
+    failed, said = await call(tmp_path, "move_file", sources=["h", "x"], target="g")
+    assert failed
+    assert "is not a folder" in said and (tmp_path / "g").read_text() == "one\n2\n3\n"
 
 
 @pytest.mark.share(2)

@@ -57,8 +57,11 @@ _MAX_FILES_OF_SCRIPT = 1000
 _MIN_TREE_BYTES = 1000
 
 
-def _adapt_offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first line and their number, as other servers take them."""
+def _adapt_range(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return arguments of other servers as ours: the first line and their number as a range."""
+    if "file_path" in arguments and "path" not in arguments:
+        arguments = dict(arguments)
+        arguments["path"] = arguments.pop("file_path")
     first = arguments.get("offset")
     number = arguments.get("limit")
     if not isinstance(first, int | None) or not isinstance(number, int | None) or first is number is None:
@@ -68,7 +71,7 @@ def _adapt_offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"start_line": first, **({} if number is None else {"end_line": first + number - 1}), **other_arguments}
 
 
-@tool("Read text", effect="read", adapt=_adapt_offset, also=("read_text_file", "read_file"))
+@tool("Read text", effect="read", adapt=_adapt_range, also=("read_text_file", "read_file"))
 async def read_text(
     index: LineIndex,
     *,

@@ -21,7 +21,12 @@ from mcp_fs.tools.arguments import PositiveInteger, StartPaths
 __all__ = ["find_files", "search_text"]
 
 
-@tool("Find files", effect="read", adapt=rename_arguments(pattern="glob", query="glob"), also=("search_files",))
+@tool(
+    "Find files",
+    effect="read",
+    adapt=rename_arguments(pattern="glob", query="glob", max_results="limit"),
+    also=("search_files",),
+)
 def find_files(
     cancel: CancelToken,
     *,
@@ -66,7 +71,11 @@ def find_files(
     )
 
 
-@tool("Search text", effect="read", adapt=rename_arguments(query="pattern", regex="pattern", include="glob"))
+@tool(
+    "Search text",
+    effect="read",
+    adapt=rename_arguments(query="pattern", regex="pattern", include="glob", max_results="limit"),
+)
 def search_text(
     cancel: CancelToken,
     *,

@@ -82,16 +82,32 @@ def _wrap_single_edit(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _accept_parents(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Missing folders are made; who asks for it, as other servers want it, may."""
-    renamed = rename_arguments(text="content", file_text="content", file_path="path")(arguments)
+    renamed = rename_arguments(text="content", file_text="content", file_path="path", filename="path")(arguments)
     return {name: value for name, value in renamed.items() if (name, value) != ("parents", True)}
 
 
-def _wrap_single_target(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Accept one source with its target, as other servers take them."""
-    renamed = rename_arguments(destination="target")(arguments)
-    match renamed:
-        case {"source": str(source), "target": str(target), **others} if "targets" not in others:
+_SOURCE_NAMES = ("source", "sources", "path", "paths", "src", "from")
+_TARGET_NAMES = ("target", "destination", "dest", "dst", "to")
+
+
+def _wrap_sources(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Accept one source or several with their target, as other servers and shells take them."""
+    source_names = [name for name in _SOURCE_NAMES if name in arguments]
+    target_names = [name for name in _TARGET_NAMES if name in arguments]
+    if len(source_names) != 1 or len(target_names) != 1 or "targets" in arguments:
+        return arguments
+    others = dict(arguments)
+    sources = others.pop(source_names[0])
+    target = others.pop(target_names[0])
+    match sources, target:
+        case str(source), str():
             return {**others, "targets": {source: target}}
+        case [str(source)], str():
+            return {**others, "targets": {source: target}}
+        case [str(), *_], str() if all(isinstance(source, str) for source in sources):
+            # Of several it can only be a folder.
+            folder = f"{target.rstrip('/')}/"
+            return {**others, "targets": dict.fromkeys(sources, folder)}
         case _:
             return arguments
 
@@ -234,7 +250,7 @@ def replace_text(
     return recorder.record(origin, cancel, replace_all)
 
 
-@tool("Copy file", effect="destroy", seconds=_LONG_SECONDS, adapt=_wrap_single_target)
+@tool("Copy file", effect="destroy", seconds=_LONG_SECONDS, adapt=_wrap_sources)
 def copy_file(
     recorder: ChangeRecorder,
     origin: CallOrigin,
@@ -251,7 +267,7 @@ def copy_file(
     return recorder.record(origin, cancel, partial(copy_all, plan.destinations, overwrite=overwrite))
 
 
-@tool("Move file", effect="destroy", seconds=_LONG_SECONDS, adapt=_wrap_single_target)
+@tool("Move file", effect="destroy", seconds=_LONG_SECONDS, adapt=_wrap_sources)
 def move_file(
     recorder: ChangeRecorder,
     origin: CallOrigin,
