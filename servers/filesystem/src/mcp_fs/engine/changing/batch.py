@@ -28,6 +28,8 @@ from mcp_fs.policy.path_arguments import ArchivePart, LineRange
 
 __all__ = ["copy_all", "copy_pairs", "move_all", "move_pairs"]
 
+_SEPARATE_CALLS_FIX = "Use one call after the other."
+
 _P = TypeVar("_P", bound=CopySource)
 _P_contra = TypeVar("_P_contra", bound=CopySource, contravariant=True)
 
@@ -213,48 +215,89 @@ def _check_pairs(pairs: Sequence[tuple[CopySource, WritablePath]], overwrite: bo
     Raises:
         NotFound: a source, lines of one, or the folder of a target, is not there.
     """
-    size = 0
-    paths_by_names: dict[tuple[str, ...], ReadablePath] = {}
-    read_paths_by_names: dict[tuple[str, ...], ReadablePath] = {}
+    replaced_bytes = 0
+    names = _PairNames()
     for source, target in pairs:
         cancel.check()
-        ends: list[tuple[ReadablePath, ReadablePath]] = []
-        if isinstance(source, LineRange):
-            with open_lines(source, cancel) as lines, resolve(source.place) as start:
-                source_status = lines.lines.status
-            read_paths_by_names[tuple(absolute_names(start.path))] = source.place
-        elif isinstance(source, ArchivePart):
-            with resolve(source.place) as start, translate_errors(source.place):
-                source_status = start.folder.stat(start.name)
-            read_paths_by_names[tuple(absolute_names(start.path))] = source.place
-        elif isinstance(source, Packing):
-            source_status = read_status(source.entries[0].path)
-            for entry in source.entries:
-                read_paths_by_names[tuple(absolute_names(entry.path))] = entry.path
-        else:
-            with resolve(source, follow=False) as start, translate_errors(source):
-                source_status = start.folder.stat(start.name)
-            ends = [(source, start.path)]
-        with resolve(target, follow=False) as end:
-            target_status = read_status_if_exists(end)
-        for path, real in (*ends, (target, end.path)):
-            if paths_by_names.setdefault(tuple(absolute_names(real)), path) is not path:
-                raise Invalid(f"{quote(path.display)} is named twice; nothing was done.", _SEPARATE_CALLS_FIX)
-        if target_status is not None:
-            if not overwrite and not os.path.samestat(source_status, target_status):
-                raise name_taken_error(target, target_status, "nothing was done", overwrite=False)
-            size += target_status.st_size
-    if twice := read_paths_by_names.keys() & paths_by_names.keys():
-        raise Invalid(
-            f"{quote(read_paths_by_names[min(twice)].display)} is named twice; nothing was done.", _SEPARATE_CALLS_FIX
-        )
-    for names, path in paths_by_names.items():
-        for depth in range(len(names)):
-            if (parent := paths_by_names.get(names[:depth])) is not None:
-                raise Invalid(
-                    f"{quote(path.display)} lies in {quote(parent.display)}; nothing was done.", _SEPARATE_CALLS_FIX
-                )
-    return size
+        source_status = _check_source(source, names, cancel)
+        target_status = _check_target(target, names)
+        if target_status is None:
+            continue
+        if not overwrite and not os.path.samestat(source_status, target_status):
+            raise name_taken_error(target, target_status, "nothing was done", overwrite=False)
+        replaced_bytes += target_status.st_size
+    names.refuse_read_and_changed()
+    names.refuse_nested()
+    return replaced_bytes
 
 
-_SEPARATE_CALLS_FIX = "Use one call after the other."
+def _check_source(source: CopySource, names: _PairNames, cancel: CancelToken) -> os.stat_result:
+    """Return the status of a source that is there, and add it to the names."""
+    if isinstance(source, Packing):
+        for entry in source.entries:
+            names.add_read(entry.path, entry.path)
+        return read_status(source.entries[0].path)
+    if isinstance(source, LineRange):
+        with open_lines(source, cancel) as lines, resolve(source.place) as resolved:
+            names.add_read(resolved.path, source.place)
+            return lines.lines.status
+    if isinstance(source, ArchivePart):
+        with resolve(source.place) as resolved, translate_errors(source.place):
+            names.add_read(resolved.path, source.place)
+            return resolved.folder.stat(resolved.name)
+    with resolve(source, follow=False) as resolved, translate_errors(source):
+        status = resolved.folder.stat(resolved.name)
+    names.add_changed(resolved.path, source)
+    return status
+
+
+def _check_target(target: WritablePath, names: _PairNames) -> os.stat_result | None:
+    """Return the status of what a target replaces, None for nothing, and add it to the names."""
+    with resolve(target, follow=False) as resolved:
+        status = read_status_if_exists(resolved)
+    names.add_changed(resolved.path, target)
+    return status
+
+
+class _PairNames:
+    """The entries that pairs name, by their absolute names: no two of them may be the same or lie in each other.
+
+    What is only read, as lines of a file, may be named by several sources.
+    """
+
+    def __init__(self) -> None:
+        self._changed_paths: dict[tuple[str, ...], ReadablePath] = {}
+        self._read_paths: dict[tuple[str, ...], ReadablePath] = {}
+
+    def add_read(self, real_path: ReadablePath, path: ReadablePath) -> None:
+        self._read_paths[tuple(absolute_names(real_path))] = path
+
+    def add_changed(self, real_path: ReadablePath, path: ReadablePath) -> None:
+        """Add a target, or a source that is copied or moved as an entry of a folder.
+
+        Raises:
+            Invalid: another path names the same entry.
+        """
+        if self._changed_paths.setdefault(tuple(absolute_names(real_path)), path) is not path:
+            raise _named_twice_error(path)
+
+    def refuse_read_and_changed(self) -> None:
+        """Raise Invalid if something is read that a pair changes."""
+        repeated_names = self._read_paths.keys() & self._changed_paths.keys()
+        if repeated_names:
+            raise _named_twice_error(self._read_paths[min(repeated_names)])
+
+    def refuse_nested(self) -> None:
+        """Raise Invalid if an entry lies in another."""
+        for names, path in self._changed_paths.items():
+            for depth in range(len(names)):
+                parent = self._changed_paths.get(names[:depth])
+                if parent is not None:
+                    raise Invalid(
+                        f"{quote(path.display)} lies in {quote(parent.display)}; nothing was done.",
+                        _SEPARATE_CALLS_FIX,
+                    )
+
+
+def _named_twice_error(path: ReadablePath) -> Invalid:
+    return Invalid(f"{quote(path.display)} is named twice; nothing was done.", _SEPARATE_CALLS_FIX)
