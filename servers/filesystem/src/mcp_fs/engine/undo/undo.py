@@ -45,22 +45,35 @@ _PENDING_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class _UndoEntry:
+    """A step of the caller, with what it changed.
+
+    Attributes:
+        changes: in the order in which they were made.
+    """
+
     record: EntryRecord
     changes: Sequence[UndoableChange]
+
+    @property
+    def id(self) -> str:
+        """By which callers name the step."""
+        return self.record.entry_id.id
+
+    @property
+    def label(self) -> str:
+        if self.record.is_undo:
+            return f"undo of {self.record.tool}"
+        return self.record.tool
 
     @property
     def summary(self) -> UndoStep:
         paths: dict[str, None] = {}
         for change in self.changes:
             paths.update((display_path(path), None) for path in reversed(change.paths))
-        return UndoStep(self.record.entry_id.id, self.record.entry_id.time, self.label, list(paths))
+        return UndoStep(self.id, self.record.entry_id.time, self.label, list(paths))
 
     def meets(self, paths: _ChangedPaths) -> bool:
         return any(paths.meets(change.paths) for change in self.changes)
-
-    @property
-    def label(self) -> str:
-        return f"undo of {self.record.tool}" if self.record.is_undo else self.record.tool
 
 
 class _ChangedPaths:
@@ -87,10 +100,11 @@ class _ChangedPaths:
         return _full_names(path) in self._paths
 
     def meets(self, paths: Iterable[WritablePath]) -> bool:
+        """Whether one of the paths, something in it or a folder on the way to it was changed."""
         return any(_full_names(path) in self._parents or self.covers(path) for path in paths)
 
     def covers(self, path: WritablePath) -> bool:
-        """Whether it was touched itself, or a folder on the way to it."""
+        """Whether a path itself was changed, or a folder on the way to it."""
         names = _full_names(path)
         return any(names[:depth] in self._paths for depth in range(len(names) + 1))
 
@@ -101,9 +115,10 @@ def _full_names(path: WritablePath) -> tuple[str, ...]:
 
 def list_undoable_entries(policy: Policy, store: JournalStore, caller: str, cancel: CancelToken) -> UndoStepPage:
     """List the caller's steps that can be taken back in what is served now, the newest first."""
-    unread: list[EntryId] = []
-    entries = _list_own_entries(policy, store, caller, cancel, unread)
-    return UndoStepPage([step.summary for step in entries[:_MAX_LISTED]], len(entries), len(unread))
+    unreadable: list[EntryId] = []
+    entries = _list_own_entries(policy, store, caller, cancel, unreadable)
+    summaries = [entry.summary for entry in entries[:_MAX_LISTED]]
+    return UndoStepPage(summaries, len(entries), len(unreadable))
 
 
 def undo_entries(
@@ -129,9 +144,9 @@ def undo_entries(
         # What was taken back in between has cancelled itself out.
         chosen = [*(entry for entry in entries[:index] if not entry.record.is_undo), entries[index]]
     chosen = _without_kept_folders_of_all(chosen)
-    touched = _ChangedPaths()
+    paths_of_later_steps = _ChangedPaths()
     for entry in chosen:
-        _refuse_changed(entry.changes, touched, entries[:index])
+        _refuse_changed(entry.changes, paths_of_later_steps, entries[:index])
     _refuse_changed_between(chosen)
     notes: list[str] = []
     diffs: list[str] = []
@@ -141,13 +156,13 @@ def undo_entries(
         notes = _undo_each(chosen, store, origin, cancel)
     lines: list[str] = []
     for entry in chosen:
-        lines.extend(f"{entry.record.entry_id.id} {entry.label}: {change.description}" for change in entry.changes)
+        lines.extend(f"{entry.id} {entry.label}: {change.description}" for change in entry.changes)
     return UndoResult(lines, dry_run, notes, diffs)
 
 
 def _find_index(entries: Sequence[_UndoEntry], entry_id: str) -> int:
     for index, entry in enumerate(entries):
-        if entry.record.entry_id.id == entry_id:
+        if entry.id == entry_id:
             return index
     raise NotFound(f"There is no step {quote(entry_id)} to take back.", "Call without `step` for the list.")
 
@@ -163,7 +178,9 @@ def _undo_each(chosen: Sequence[_UndoEntry], store: JournalStore, origin: CallOr
     # What is written down for the first may not make room by forgetting the others.
     with store.protect([entry.record.entry_id for entry in chosen]):
         for count, entry in enumerate(chosen):
-            undone_tool = None if entry.record.is_undo else entry.record.tool
+            undone_tool = None
+            if not entry.record.is_undo:
+                undone_tool = entry.record.tool
             with JournalEntry(store, origin, cancel, undone_tool) as journal_entry:
                 try:
                     _undo_entry(entry, store, journal_entry, cancel)
@@ -187,35 +204,44 @@ def _without_kept_folders(undo_entry: _UndoEntry, removed_paths: _ChangedPaths) 
     """Return the step without folders that were made for a file in them and hold others by now: those stay."""
     if all(change.makes_folder for change in undo_entry.changes):
         return undo_entry
-    changes = [
-        change
-        for change in undo_entry.changes
-        if not change.makes_folder or not _has_other_entries(change.path, removed_paths)
-    ]
+    changes: list[UndoableChange] = []
+    for change in undo_entry.changes:
+        if not change.makes_folder or not _has_other_entries(change.path, removed_paths):
+            changes.append(change)
     return replace(undo_entry, changes=changes)
 
 
 def _preview_diffs(chosen: Sequence[_UndoEntry], cancel: CancelToken) -> list[str]:
     """Diff what undoing steps, the newest first, does to text files."""
-    last_changes: dict[WritablePath, UndoableChange] = {}
-    for one in chosen:
-        last_changes.update((change.path, change) for change in one.changes if change.source is None)
+    oldest_changes: dict[WritablePath, UndoableChange] = {}
+    for entry in chosen:
+        oldest_changes.update((change.path, change) for change in entry.changes if change.source is None)
     diffs: list[str] = []
-    for path, entry in last_changes.items():
+    for change in oldest_changes.values():
         cancel.check()
-        if entry.content_path is not None and is_absent(entry.content_path):
-            continue  # back already
-        try:
-            now = _read_text(path)
-            before = None if entry.content_path is None else _read_text(entry.content_path)
-        except (OSError, Problem):
-            continue  # no text
-        if now != before:
-            name = display_path(path)
-            diffs.append(unified_diff(now or "", before or "", name, created=now is None, deleted=before is None))
+        diff = _preview_diff(change)
+        if diff is not None:
+            diffs.append(diff)
         if sum(map(len, diffs)) > DEFAULT_PAGE_BYTES:
             break
     return diffs
+
+
+def _preview_diff(change: UndoableChange) -> str | None:
+    """Diff what undoing a change does to a text file; None for what is no text, or stays as it is."""
+    if change.content_path is not None and is_absent(change.content_path):
+        return None  # back already
+    before = None
+    try:
+        now = _read_text(change.path)
+        if change.content_path is not None:
+            before = _read_text(change.content_path)
+    except (OSError, Problem):
+        return None
+    if now == before:
+        return None
+    name = display_path(change.path)
+    return unified_diff(now or "", before or "", name, created=now is None, deleted=before is None)
 
 
 def _read_text(path: WritablePath) -> str | None:
@@ -229,7 +255,9 @@ def _read_text(path: WritablePath) -> str | None:
             data = file.read(MAX_EDIT_BYTES + 1)
     except NotFound:
         return None
-    decoded = decode(data) if len(data) <= MAX_EDIT_BYTES else None
+    decoded = None
+    if len(data) <= MAX_EDIT_BYTES:
+        decoded = decode(data)
     if decoded is None:
         raise Invalid(f"{quote(display_path(path))} is not text.")
     return replace_undecodable(decoded.text)
@@ -249,7 +277,7 @@ def _iterate_own_entries(
     policy: Policy, store: JournalStore, caller: str, cancel: CancelToken, unreadable: list[EntryId]
 ) -> Iterator[_UndoEntry]:
     store.enforce_limits()
-    touched = _ChangedPaths()
+    paths_of_later_steps = _ChangedPaths()
     for entry_id in store.list_entries():
         cancel.check()
         record = _read_record(store, entry_id, unreadable)
@@ -260,11 +288,11 @@ def _iterate_own_entries(
         except Problem:
             continue  # outside of what this server serves, or protected
         entry = _UndoEntry(record, changes)
-        if not entry.meets(touched) and all(change.status == "back already" for change in changes):
+        if not entry.meets(paths_of_later_steps) and all(change.status == "back already" for change in changes):
             if time.time() - entry_id.time > _PENDING_SECONDS:
                 store.remove_entry(entry_id, only_idle=True)
             continue
-        touched.add_all(changes)
+        paths_of_later_steps.add_all(changes)
         yield entry
 
 
@@ -280,11 +308,11 @@ def _read_record(store: JournalStore, entry_id: EntryId, unreadable: list[EntryI
         return None
 
 
-def _has_other_entries(path: WritablePath, touched: _ChangedPaths) -> bool:
+def _has_other_entries(path: WritablePath, removed_paths: _ChangedPaths) -> bool:
     """Whether there is anything in a folder but what will have gone by then."""
     try:
         with open_folder(path) as folder:
-            return any(not touched.has(folder.path / entry.name) for entry in folder.scan())
+            return any(not removed_paths.has(folder.path / entry.name) for entry in folder.scan())
     except NotFound:
         return False
     except Problem:
@@ -292,30 +320,41 @@ def _has_other_entries(path: WritablePath, touched: _ChangedPaths) -> bool:
 
 
 def _refuse_changed(
-    changes: Sequence[UndoableChange], touched: _ChangedPaths, later_entries: Sequence[_UndoEntry] = ()
+    changes: Sequence[UndoableChange],
+    paths_of_later_steps: _ChangedPaths,
+    later_entries: Sequence[_UndoEntry] = (),
 ) -> None:
-    """Raise Conflict if something is not as the step left it; what is not known yet is looked at in its turn."""
-    changed: list[WritablePath] = []
-    for entry in reversed(changes):
-        if entry.makes_folder:
-            is_changed = not touched.covers(entry.path) and _has_other_entries(entry.path, touched)
-        else:
-            is_changed = not touched.meets(entry.paths) and entry.status == "changed since"
-        if is_changed:
-            changed.append(entry.path)
-        touched.add_all([entry])
-    if not changed:
-        return
-    named = ", ".join(quote(display_path(path)) for path in changed[:_MAX_NAMED])
-    more = f" and {len(changed) - _MAX_NAMED} more" if len(changed) > _MAX_NAMED else ""
-    about = _ChangedPaths(changed)
-    others = [one.record.entry_id.id for one in later_entries if one.meets(about)]
-    fix = (
-        f"Step {others[0]} came later: take that back first, or set `later`."
-        if others
-        else "Move what is there to another name first; then this brings back what was there before."
-    )
-    raise Conflict(f"{named}{more} changed since that step; nothing was taken back.", fix)
+    """Raise Conflict if something is not as the step left it.
+
+    Args:
+        paths_of_later_steps: which are taken back first: what is there then is not known yet. This step adds its own.
+        later_entries: the steps of the caller since then.
+    """
+    changed_paths: list[WritablePath] = []
+    for change in reversed(changes):
+        if _is_changed_since(change, paths_of_later_steps):
+            changed_paths.append(change.path)
+        paths_of_later_steps.add_all([change])
+    if changed_paths:
+        raise _changed_since_error(changed_paths, later_entries)
+
+
+def _is_changed_since(change: UndoableChange, unknown_paths: _ChangedPaths) -> bool:
+    """Whether something is not as a change left it, as far as that is known now."""
+    if change.makes_folder:
+        return not unknown_paths.covers(change.path) and _has_other_entries(change.path, unknown_paths)
+    return not unknown_paths.meets(change.paths) and change.status == "changed since"
+
+
+def _changed_since_error(changed_paths: Sequence[WritablePath], later_entries: Sequence[_UndoEntry]) -> Conflict:
+    names = ", ".join(quote(display_path(path)) for path in changed_paths[:_MAX_NAMED])
+    if len(changed_paths) > _MAX_NAMED:
+        names += f" and {len(changed_paths) - _MAX_NAMED} more"
+    fix = "Move what is there to another name first; then this brings back what was there before."
+    later_ids = [entry.id for entry in later_entries if entry.meets(_ChangedPaths(changed_paths))]
+    if later_ids:
+        fix = f"Step {later_ids[0]} came later: take that back first, or set `later`."
+    return Conflict(f"{names} changed since that step; nothing was taken back.", fix)
 
 
 def _refuse_changed_between(chosen: Sequence[_UndoEntry]) -> None:
@@ -338,7 +377,7 @@ def _refuse_changed_between(chosen: Sequence[_UndoEntry]) -> None:
             if not change.is_of_file:
                 restored.clear()  # where files are then is found out when it is their turn
             elif change.recorded.before is not None:
-                restored[change.path] = change.recorded.before, entry.record.entry_id.id
+                restored[change.path] = change.recorded.before, entry.id
 
 
 def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: JournalEntry, cancel: CancelToken) -> None:
@@ -352,11 +391,12 @@ def _undo_entry(undo_entry: _UndoEntry, store: JournalStore, journal_entry: Jour
         changes = [change for change in changes if not change.removes_folder]
         opened_changes = [_OpenedChange.open(change, stack) for change in reversed(changes)]
         resolved_paths: list[ResolvedPath[WritablePath]] = []
-        for opened in opened_changes:
-            resolved_paths.extend(opened.resolved_paths)
+        for opened_change in opened_changes:
+            resolved_paths.extend(opened_change.resolved_paths)
         stack.enter_context(lock_names(resolved_paths, cancel))
         _refuse_changed(changes, _ChangedPaths())
-        apply([opened.invert(cancel) for opened in opened_changes], journal_entry, one_by_one=True)
+        inverses = [opened_change.invert(cancel) for opened_change in opened_changes]
+        apply(inverses, journal_entry, one_by_one=True)
     with suppress(OSError):  # it is not listed any more in any case
         store.remove_entry(undo_entry.record.entry_id)
 
@@ -395,7 +435,9 @@ class _OpenedChange:
     def resolved_paths(self) -> list[ResolvedPath[WritablePath]]:
         if self.change.makes_folder:
             return []
-        return [self.target] if self.source is None else [self.target, self.source]
+        if self.source is None:
+            return [self.target]
+        return [self.target, self.source]
 
     def invert(self, cancel: CancelToken) -> Operation:
         """Return the operation that takes the change back; a folder that was removed is there again already."""
@@ -472,11 +514,13 @@ class MoveBack(Operation):
         left_at_source = None
         if self.content is not None:
             left_at_source = read_state(self.content.folder, self.content.name, thorough=True)
-        # What has come to stand at the source is replaced, and kept.
-        source_folder = source.folder if self.change.recorded.left_at_source else None
-        return [
-            PlannedChange(source.path, source_folder, moved, source=self.resolved.path, left_at_source=left_at_source)
-        ]
+        source_folder = None
+        if self.change.recorded.left_at_source:
+            source_folder = source.folder  # what has come to stand there is replaced, and kept
+        planned_change = PlannedChange(
+            source.path, source_folder, moved, source=self.resolved.path, left_at_source=left_at_source
+        )
+        return [planned_change]
 
     def apply(self, content_path: WritablePath | None) -> None:
         with translate_errors(self.display_path):

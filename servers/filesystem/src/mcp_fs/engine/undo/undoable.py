@@ -39,16 +39,17 @@ class UndoableChange:
     @property
     def description(self) -> str:
         """Say what undoing it does."""
-        at = display_path(self.path)
+        name = display_path(self.path)
         if self.source is not None:
-            return f"move {at} back to {display_path(self.source)}" + (
-                ", put back what it replaced" if self.content_path else ""
-            )
+            text = f"move {name} back to {display_path(self.source)}"
+            if self.content_path is not None:
+                text += ", put back what it replaced"
+            return text
         if self.recorded.before is None:
-            return f"delete {at}"
+            return f"delete {name}"
         if self.recorded.after is None:
-            return f"bring back {at}"
-        return f"restore {at}"
+            return f"bring back {name}"
+        return f"restore {name}"
 
     @classmethod
     def parse(
