@@ -21,7 +21,7 @@ from filesystem.test_findings import call, serving
 from mcp_batteries.subscriptions import journal
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
 from mcp_fs.engine.handles.path_opening import Folder
-from mcp_fs.engine.listing import tree_snapshot
+from mcp_fs.engine.listing.file_snapshot import FileSnapshot
 
 pytestmark = pytest.mark.anyio
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names and links")
@@ -599,6 +599,6 @@ async def test_a_file_that_is_only_rewritten_is_shown_as_a_diff(tmp_path: Path) 
 def test_what_was_changed_just_now_is_looked_at_again_also_where_ctime_is_when_it_was_made(changed: str) -> None:
     times = {"st_mtime_ns": 1, "st_ctime_ns": 1, changed: time.time_ns() + 60_000_000_000}
     far = os.stat_result((0o100644, 1, 1, 1, 0, 0, 4, 1, 1, 1), times)
-    assert not tree_snapshot._FileSnapshot.from_status(far).is_uncertain
+    assert not FileSnapshot.from_status(far).is_uncertain
     near = os.stat_result((0o100644, 1, 1, 1, 0, 0, 4, 1, 1, 1), times | {changed: time.time_ns()})
-    assert tree_snapshot._FileSnapshot.from_status(near).is_uncertain
+    assert FileSnapshot.from_status(near).is_uncertain

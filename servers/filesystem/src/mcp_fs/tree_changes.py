@@ -20,8 +20,10 @@ from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import Change
 from mcp_fs.engine.handles.path_opening import exists, read_status, resolve
+from mcp_fs.engine.listing.change_description import describe_change
+from mcp_fs.engine.listing.file_snapshot import TextBudget
 from mcp_fs.engine.listing.selection import compile_chooser
-from mcp_fs.engine.listing.tree_snapshot import Subtree, TextBudget, TreeSnapshot, describe_change
+from mcp_fs.engine.listing.tree_snapshot import Subtree, TreeSnapshot
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings
 

@@ -1,49 +1,40 @@
 """Finds what changed below a folder between two checks, file by file, and in text files line by line.
 
-A look walks the tree; nothing is kept open, and no event is trusted to tell what happened. Of small text files the text
-is kept, so that a change can be shown; of large ones their end, so that what was added can.
+A poll walks the tree; nothing is kept open, and no event is trusted to tell what happened.
 """
 
 from __future__ import annotations
 
 import bisect
-import hashlib
 import itertools
-import json
 import os
 import stat
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem, TooLarge, quote
 from mcp_batteries.subscriptions.journal import Change
-from mcp_fs.engine.handles.path_opening import Folder, open_folder, open_regular
+from mcp_fs.engine.handles.path_opening import Folder, open_folder
+from mcp_fs.engine.listing.file_snapshot import (
+    MAX_ADDED_BYTES,
+    FileSnapshot,
+    TextBudget,
+    read_contents,
+    text_length,
+)
 from mcp_fs.engine.listing.selection import Chooser, compile_chooser, compile_relevance
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, entry_display_path, walk
-from mcp_fs.engine.text.edit import unified_diff
-from mcp_fs.engine.text.encodings import NEWLINE_NAMES, decode, is_text, replace_undecodable, uniform_newline
-from mcp_fs.models import clip_diff, pluralize
 from mcp_fs.policy import ReadablePath
 
-__all__ = ["Subtree", "TextBudget", "TreeSnapshot", "describe_change"]
+__all__ = ["Subtree", "TreeSnapshot"]
 
 _MAX_FILES = 100_000
-# Bytes of a file whose text is kept.
-_MAX_TEXT_BYTES = 262_144
-# Bytes at the end of a larger file by which it is known again.
-_TAIL_BYTES = 4096
-_MAX_ADDED_BYTES = 1_048_576
-_MAX_DIGESTED_BYTES = 4_194_304
-# Of one change, some less than an answer takes.
-_MAX_SHOWN_CHARACTERS = 2600
-# Which a look may spend on reading what is not known to have changed.
+# Which a poll may spend on reading what is not known to have changed.
 _READ_SECONDS = 2.0
-# Two changes closer than this may leave one time stamp.
-_CLOCK_TICK_NS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,58 +52,13 @@ class Subtree:
     name: str = ""
 
 
-class TextBudget:
-    """How much text is kept, of all that is followed."""
-
-    MAX_BYTES = 16_777_216
-
-    def __init__(self) -> None:
-        self.total = 0
-
-    def has_room(self, size: int) -> bool:
-        return self.total + size <= self.MAX_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class _FileSnapshot:
-    """A file as it was.
-
-    Attributes:
-        signature: what stat(2) said of it.
-        is_uncertain: whether a change could follow that looks the same.
-        text: what was in it, of a small text file.
-        tail_digest: of the end of a larger one.
-        digest: of all of one that was changed just before.
-    """
-
-    signature: tuple[int, ...]
-    size: int
-    mode: int
-    is_uncertain: bool
-    text: str | None = None
-    tail_digest: bytes | None = None
-    digest: bytes | None = None
-
-    @property
-    def identity(self) -> tuple[int, int]:
-        """Its inode and device."""
-        return self.signature[3], self.signature[4]
-
-    @classmethod
-    def from_status(cls, status: os.stat_result) -> _FileSnapshot:
-        # A link is not changed but replaced, by one with another inode.
-        is_file = stat.S_ISREG(status.st_mode)
-        is_uncertain = is_file and _was_changed_just_now(status)
-        return cls(_signature_of(status), status.st_size, status.st_mode, is_uncertain)
-
-
 class TreeSnapshot:
-    """A subtree as it was at the last look.
+    """A subtree as it was at the last poll.
 
     Attributes:
         folders: where its files lie, as names below the served folder.
         skipped: what is hidden or git-ignored in it, and not followed.
-        is_uncertain: whether to look again soon: what changed just now can change once more and look the same.
+        is_uncertain: whether to poll again soon: what changed just now can change once more and look the same.
     """
 
     def __init__(self, subtree: Subtree, text_budget: TextBudget) -> None:
@@ -120,11 +66,11 @@ class TreeSnapshot:
         self.folders: frozenset[tuple[str, ...]] = frozenset()
         self.is_uncertain = False
         self._text_budget = text_budget
-        self._files: dict[str, _FileSnapshot] = {}
+        self._files: dict[str, FileSnapshot] = {}
         self._names: dict[str, str] = {}
         # Of the last poll that found some gone: what is renamed while a poll goes on is gone at first.
-        self._departed: dict[str, _FileSnapshot] = {}
-        self._departed_names: dict[str, str] = {}
+        self._removed_files: dict[str, FileSnapshot] = {}
+        self._removed_names: dict[str, str] = {}
         self.skipped = Skipped()
         self._chooser: Chooser | None = None
         self._is_relevant: Chooser | None = None
@@ -157,13 +103,13 @@ class TreeSnapshot:
                 )
             self._compare_file(file, poll)
         self._keep_unread(poll)
-        for path, before in poll.begun_anew.items():
-            poll.changes += self._describe_begun_anew(path, before, poll)
+        for path, before in poll.rewritten.items():
+            poll.changes += self._describe_rewritten(path, before, poll)
         poll.changes += self._describe_new(poll)
         # What continues another thing takes its earlier changes before that begins anew.
         poll.changes.sort(key=lambda change: not change.continues)
-        self._note_departed(poll)
-        self._text_budget.total = text_bytes + _text_size(poll.files.values()) - _text_size(self._files.values())
+        self._add_removed(poll)
+        self._text_budget.total = text_bytes + text_length(poll.files.values()) - text_length(self._files.values())
         self._files = poll.files
         self.folders = frozenset(folders)
         self.is_uncertain = any(snapshot.is_uncertain for snapshot in poll.files.values())
@@ -182,26 +128,26 @@ class TreeSnapshot:
             if any(tuple(folders[:depth]) in unread_folders for depth in range(1, len(folders) + 1)):
                 poll.files.setdefault(path, snapshot)
 
-    def _note_departed(self, poll: _Poll) -> None:
+    def _add_removed(self, poll: _Poll) -> None:
         """Add what is gone to the changes of a poll."""
-        gone = sorted(self._files.keys() - poll.files.keys())
-        if gone:
-            self._departed = {path: self._files[path] for path in gone}
-            self._departed_names = {path: self._names.pop(path) for path in gone}
-        for path in gone:
+        removed_paths = sorted(self._files.keys() - poll.files.keys())
+        if removed_paths:
+            self._removed_files = {path: self._files[path] for path in removed_paths}
+            self._removed_names = {path: self._names.pop(path) for path in removed_paths}
+        for path in removed_paths:
             rotated = self._find_unfollowed(path, self._files[path], poll)
             if rotated is None:
-                poll.changes.append(Change(self._departed_names[path], "deleted", self._files[path].text))
+                poll.changes.append(Change(self._removed_names[path], "deleted", self._files[path].text))
             else:
-                poll.changes.append(rotated.describe(self._files[path], self._departed_names[path]))
-                self._departed[path] = rotated.snapshot
+                poll.changes.append(rotated.describe(self._files[path], self._removed_names[path]))
+                self._removed_files[path] = rotated.snapshot
 
-    def _old_file(self, path: str) -> _FileSnapshot | None:
+    def _old_file(self, path: str) -> FileSnapshot | None:
         """Return the file that was at a path at the last poll, or just before."""
-        return self._files.get(path) or self._departed.get(path)
+        return self._files.get(path) or self._removed_files.get(path)
 
     def release(self) -> None:
-        self._text_budget.total -= _text_size(self._files.values())
+        self._text_budget.total -= text_length(self._files.values())
         self._files = {}
 
     def _compare_file(self, file: _ListedFile, poll: _Poll) -> None:
@@ -215,23 +161,23 @@ class TreeSnapshot:
             if before is not None:
                 poll.files[file.path] = before
             return
-        if before is not None and before.signature == _signature_of(status) and not before.is_uncertain:
+        if before is not None and before.is_certainly(status):
             poll.files[file.path] = before
             return
-        snapshot = _FileSnapshot.from_status(status)
+        snapshot = FileSnapshot.from_status(status)
         if before is None or before.identity != snapshot.identity:
             self._add_new_file(file, snapshot, poll)
             return
         added = None
         if stat.S_ISREG(status.st_mode):
-            snapshot, added = self._read_contents(file, snapshot, before)
+            snapshot, added = read_contents(file.folder, file.name, snapshot, before, self._text_budget)
         poll.files[file.path] = snapshot
-        if _is_begun_anew(before, snapshot):
-            poll.begun_anew[file.path] = before
-        elif not _is_unchanged(before, snapshot):
+        if snapshot.is_rewritten_since(before):
+            poll.rewritten[file.path] = before
+        elif not snapshot.is_unchanged_since(before):
             poll.changes.append(_describe_edit(self._names[file.path], before, snapshot, added))
 
-    def _add_new_file(self, file: _ListedFile, snapshot: _FileSnapshot, poll: _Poll) -> None:
+    def _add_new_file(self, file: _ListedFile, snapshot: FileSnapshot, poll: _Poll) -> None:
         """Add a file to the poll that is at a path where none or another was, be it that it was at another path."""
         old_path = ""
         if self._has_polled:
@@ -239,31 +185,24 @@ class TreeSnapshot:
         old = self._old_file(old_path) or self._files.get(file.path)
         added = None
         if stat.S_ISREG(snapshot.mode) and (old is not None or time.monotonic() < poll.read_deadline):
-            snapshot, added = self._read_contents(file, snapshot, old)
-        if old_path and (old is None or not _is_moved(old, snapshot, added)):
+            snapshot, added = read_contents(file.folder, file.name, snapshot, old, self._text_budget)
+        if old_path and (old is None or not snapshot.is_moved_from(old, added)):
             old_path = ""
         poll.files[file.path] = snapshot
         name = entry_display_path(poll.root_of(file.folder.path), file.name)
         self._names.setdefault(file.path, name)
         poll.new_files[file.path] = _NewFile(snapshot, old_path, added)
 
-    def _find_old_path(self, snapshot: _FileSnapshot, poll: _Poll) -> str:
+    def _find_old_path(self, snapshot: FileSnapshot, poll: _Poll) -> str:
         """Return at which path the file was at the last poll; empty for a new one."""
         if poll.old_paths is None:
-            all_old = {**self._departed, **self._files}
+            all_old = {**self._removed_files, **self._files}
             poll.old_paths = {old.identity: path for path, old in all_old.items()}
         return poll.old_paths.get(snapshot.identity, "")
 
     def _describe_new(self, poll: _Poll) -> list[Change]:
         """Return what became of paths at which another file is now than before, or one where none was."""
-        new_paths: dict[str, str] = {}
-        for path, new in poll.new_files.items():
-            old = self._old_file(new.old_path)
-            still_there = poll.files.get(new.old_path)
-            if old is None or (still_there is not None and still_there.identity == old.identity):
-                continue
-            if still_there is None or _is_rotated(new.old_path, path) or not _share_lines(old, still_there):
-                new_paths.setdefault(new.old_path, path)
+        new_paths = self._find_new_paths(poll)
         changes: list[Change] = []
         for path, new in poll.new_files.items():
             before = self._files.get(path)
@@ -271,20 +210,43 @@ class TreeSnapshot:
                 is_renamed = new_paths.get(new.old_path) == path
                 changes.append(self._describe_arrival(path, new, poll, is_renamed=is_renamed))
             elif path in new_paths:
-                note = _describe_rotation(self._names[new_paths[path]])
-                changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note, is_anew=True))
-            elif rotated := self._find_unfollowed(path, before, poll):
-                changes.append(rotated.describe(before, self._names[path]))
-                note = _describe_rotation(rotated.name)
-                changes.append(Change(self._names[path], "changed", "", new.snapshot.text, note=note, is_anew=True))
-            elif not _is_unchanged(before, new.snapshot):
-                added = new.added
-                if new.old_path:  # of the other file
-                    added = None
-                changes.append(_describe_edit(self._names[path], before, new.snapshot, added))
+                changes.append(self._describe_successor(path, new, self._names[new_paths[path]]))
+            else:
+                changes += self._describe_replaced(path, before, new, poll)
         return changes
 
-    def _describe_begun_anew(self, path: str, before: _FileSnapshot, poll: _Poll) -> list[Change]:
+    def _find_new_paths(self, poll: _Poll) -> dict[str, str]:
+        """Return by its old path where each file is now that was renamed."""
+        new_paths: dict[str, str] = {}
+        for path, new in poll.new_files.items():
+            old = self._old_file(new.old_path)
+            if old is None:
+                continue
+            successor = poll.files.get(new.old_path)
+            if successor is not None and successor.identity == old.identity:
+                continue  # the file is there too, by another link
+            if successor is None or _is_rotated(new.old_path, path) or not old.shares_lines_with(successor):
+                new_paths.setdefault(new.old_path, path)
+        return new_paths
+
+    def _describe_replaced(self, path: str, before: FileSnapshot, new: _NewFile, poll: _Poll) -> list[Change]:
+        """Return what became of a path at which another file is now, where the old one is none that is followed."""
+        rotated = self._find_unfollowed(path, before, poll)
+        if rotated is not None:
+            return [rotated.describe(before, self._names[path]), self._describe_successor(path, new, rotated.name)]
+        if new.snapshot.is_unchanged_since(before):
+            return []
+        added = new.added
+        if new.old_path:  # of the other file
+            added = None
+        return [_describe_edit(self._names[path], before, new.snapshot, added)]
+
+    def _describe_successor(self, path: str, new: _NewFile, new_name: str) -> Change:
+        """Return that another file is at a path now, and what the old one is called."""
+        note = _describe_rotation(new_name)
+        return Change(self._names[path], "changed", "", new.snapshot.text, note=note, is_anew=True)
+
+    def _describe_rewritten(self, path: str, before: FileSnapshot, poll: _Poll) -> list[Change]:
         """Return what became of a file that holds no line that it held, as a log after its rotation.
 
         Where it was copied to a name with a number or a date first, what was written before that is told too.
@@ -292,12 +254,12 @@ class TreeSnapshot:
         name = self._names[path]
         now = poll.files[path]
         for other_path, new in poll.new_files.items():
-            if _is_rotated(path, other_path) and _continues(new.snapshot, before):
+            if _is_rotated(path, other_path) and new.snapshot.begins_with(before):
                 poll.copies[other_path] = path
                 note = f"begun anew, the old lines are in {self._names[other_path]}"
                 return [Change(name, "changed", "", now.text, note=note, is_anew=True)]
         for other_path, other in poll.files.items():
-            if _is_rotated(path, other_path) and _continues(other, before):
+            if _is_rotated(path, other_path) and other.begins_with(before):
                 note = f"begun anew, the old lines are in {self._names[other_path]}"
                 return [Change(name, "changed", "", now.text, note=note, is_anew=True)]
         copy = self._find_unfollowed(path, before, poll, is_copy=True)
@@ -332,26 +294,26 @@ class TreeSnapshot:
         old = self._old_file(new.old_path)
         assert old is not None
         edit = _describe_edit(name, old, new.snapshot, new.added)
-        old_name = self._names.get(new.old_path) or self._departed_names[new.old_path]
+        old_name = self._names.get(new.old_path) or self._removed_names[new.old_path]
         return replace(edit, kind="created", origin=old_name, continues=old_name)
 
     def _find_rotated(self, path: str, poll: _Poll) -> str:
         """Return what the log is called now that was at a path before the last poll; empty for anything else."""
-        departed = self._departed.get(path)
-        if departed is None:
+        removed = self._removed_files.get(path)
+        if removed is None:
             return ""
         for other_path, snapshot in poll.files.items():
-            if snapshot.identity == departed.identity and _is_rotated(path, other_path):
+            if snapshot.identity == removed.identity and _is_rotated(path, other_path):
                 return self._names[other_path]
-        rotated = self._find_unfollowed(path, departed, poll)
+        rotated = self._find_unfollowed(path, removed, poll)
         if rotated is None:
             return ""
-        if not _is_unchanged(departed, rotated.snapshot):
-            poll.changes.append(_describe_edit(rotated.name, departed, rotated.snapshot, rotated.added))
+        if not rotated.snapshot.is_unchanged_since(removed):
+            poll.changes.append(_describe_edit(rotated.name, removed, rotated.snapshot, rotated.added))
         return rotated.name
 
     def _find_unfollowed(
-        self, path: str, old: _FileSnapshot, poll: _Poll, *, is_copy: bool = False
+        self, path: str, old: FileSnapshot, poll: _Poll, *, is_copy: bool = False
     ) -> _RotatedLog | None:
         """Return a log that got a number or a date and is not among what is followed; None if it did not.
 
@@ -378,22 +340,22 @@ class TreeSnapshot:
         return None
 
     def _read_rotated(
-        self, place: ReadablePath, name: str, old: _FileSnapshot, poll: _Poll, *, is_copy: bool
+        self, place: ReadablePath, name: str, old: FileSnapshot, poll: _Poll, *, is_copy: bool
     ) -> _RotatedLog | None:
         """Return the file of a name in a folder if it is `old`, or a copy, and may be read; None if it is another."""
         _ = place / name  # refuses what is protected
         with open_folder(place) as folder:
             status = folder.stat(name)
-            snapshot = _FileSnapshot.from_status(status)
+            snapshot = FileSnapshot.from_status(status)
             if (snapshot.identity == old.identity) is is_copy or not stat.S_ISREG(status.st_mode):
                 return None
-            snapshot, added = self._read_contents(_ListedFile(folder, name, name), snapshot, old)
+            snapshot, added = read_contents(folder, name, snapshot, old, self._text_budget)
             display_name = entry_display_path(poll.root_of(folder.path), name)
         if is_copy:
-            is_wanted = _continues(snapshot, old)
+            is_sought = snapshot.begins_with(old)
         else:
-            is_wanted = _is_moved(old, snapshot, added)
-        if not is_wanted:
+            is_sought = snapshot.is_moved_from(old, added)
+        if not is_sought:
             return None
         return _RotatedLog(display_name, snapshot, added)
 
@@ -453,33 +415,6 @@ class TreeSnapshot:
                 return False
         return not self._is_named(path) and (self._is_relevant is None or self._is_relevant(path))
 
-    def _read_contents(
-        self, file: _ListedFile, snapshot: _FileSnapshot, before: _FileSnapshot | None
-    ) -> tuple[_FileSnapshot, str | None]:
-        """Return the file with its text or the digest of its end, and what was added to a larger one."""
-        try:
-            with open_regular(file.folder, file.name) as contents:
-                text = self._read_text(contents, snapshot, before)
-                if text is not None:
-                    return replace(snapshot, text=text), None
-                added = _read_added(contents, snapshot, before)
-                return _with_digests(contents, snapshot, before), added
-        except (OSError, Problem):
-            return snapshot, None
-
-    def _read_text(self, file: BinaryIO, snapshot: _FileSnapshot, before: _FileSnapshot | None) -> str | None:
-        """Return the text of a file where there is room for it; None of a binary one too."""
-        if snapshot.size > _MAX_TEXT_BYTES:
-            return None
-        had_text = before is not None and before.text is not None
-        if not had_text and not self._text_budget.has_room(snapshot.size):
-            return None
-        decoded = decode(file.read(_MAX_TEXT_BYTES + 1))
-        if decoded is None:
-            return None
-        self._text_budget.total += len(decoded.text)
-        return replace_undecodable(decoded.text)
-
 
 class _NewFile(NamedTuple):
     """A file at a path where none or another was at the last poll.
@@ -489,7 +424,7 @@ class _NewFile(NamedTuple):
         added: what was added to it since.
     """
 
-    snapshot: _FileSnapshot
+    snapshot: FileSnapshot
     old_path: str
     added: str | None
 
@@ -503,10 +438,10 @@ class _RotatedLog(NamedTuple):
     """
 
     name: str
-    snapshot: _FileSnapshot
+    snapshot: FileSnapshot
     added: str | None
 
-    def describe(self, old: _FileSnapshot, old_name: str) -> Change:
+    def describe(self, old: FileSnapshot, old_name: str) -> Change:
         """Return that it was renamed, with what was added before."""
         edit = _describe_edit(self.name, old, self.snapshot, self.added)
         return replace(edit, kind="created", origin=old_name, continues=old_name)
@@ -528,22 +463,22 @@ class _ListedFile(NamedTuple):
 
 @dataclass(slots=True)
 class _Poll:
-    """What one look at a subtree has found so far.
+    """What one poll of a subtree has found so far.
 
     Attributes:
         read_deadline: until when, by `time.monotonic`, new files are read.
         files: each by its path below the start.
         new_files: those of them that were not there, or were another file.
-        begun_anew: files that hold no line that they held, each as it was.
+        rewritten: files that hold no line that they held, each as it was.
         copies: paths of new files that are what such a file was, with its path.
         old_paths: of the files of the last poll by their identity, once they are needed.
     """
 
     read_deadline: float
-    files: dict[str, _FileSnapshot] = field(default_factory=dict[str, _FileSnapshot])
+    files: dict[str, FileSnapshot] = field(default_factory=dict[str, FileSnapshot])
     changes: list[Change] = field(default_factory=list[Change])
     new_files: dict[str, _NewFile] = field(default_factory=dict[str, _NewFile])
-    begun_anew: dict[str, _FileSnapshot] = field(default_factory=dict[str, _FileSnapshot])
+    rewritten: dict[str, FileSnapshot] = field(default_factory=dict[str, FileSnapshot])
     copies: dict[str, str] = field(default_factory=dict[str, str])
     old_paths: dict[tuple[int, int], str] | None = None
     _roots: dict[tuple[str, ...], ReadablePath] = field(default_factory=dict[tuple[str, ...], ReadablePath])
@@ -553,8 +488,8 @@ class _Poll:
         """Return the names in a folder that begin with a name and go on."""
         names = self._names_by_folder.get(folder.parts)
         if names is None:
-            with open_folder(folder) as opened:
-                names = sorted(opened.list_names())
+            with open_folder(folder) as listed_folder:
+                names = sorted(listed_folder.list_names())
             self._names_by_folder[folder.parts] = names
         longer_names: list[str] = []
         for other_name in itertools.islice(names, bisect.bisect_right(names, name), None):
@@ -572,143 +507,12 @@ class _Poll:
         return root
 
 
-def _was_changed_just_now(status: os.stat_result) -> bool:
-    now_ns = time.time_ns()
-    # On Windows ctime is when a file was made; elsewhere a program can set mtime, but not ctime.
-    return any(abs(now_ns - time_ns) < _CLOCK_TICK_NS for time_ns in (status.st_mtime_ns, status.st_ctime_ns))
-
-
-def _signature_of(status: os.stat_result) -> tuple[int, ...]:
-    return (
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        status.st_size,
-        status.st_ino,
-        status.st_dev,
-        status.st_mode,
-    )
-
-
-def _read_added(file: BinaryIO, snapshot: _FileSnapshot, before: _FileSnapshot | None) -> str | None:
-    """Return the text at the end of a file that still begins as it was; None if it does not, or is no text."""
-    if before is None or before.tail_digest is None or snapshot.size < before.size:
-        return None
-    if _digest_tail(file, before.size) != before.tail_digest:
-        return None
-    added_bytes = snapshot.size - before.size
-    if added_bytes > _MAX_ADDED_BYTES:
-        file.seek(snapshot.size - _MAX_ADDED_BYTES)
-        file.readline()
-    data = file.read(min(_MAX_ADDED_BYTES, added_bytes))
-    if not is_text(data):
-        return None
-    return data.decode("utf-8", "replace")
-
-
-def _with_digests(file: BinaryIO, snapshot: _FileSnapshot, before: _FileSnapshot | None) -> _FileSnapshot:
-    """Return a file with the digest of its end, and of all of it where a change could look the same."""
-    was_uncertain = before is not None and before.is_uncertain
-    if (snapshot.is_uncertain or was_uncertain) and snapshot.size <= _MAX_DIGESTED_BYTES:
-        file.seek(0)
-        snapshot = replace(snapshot, digest=_digest(file.read(_MAX_DIGESTED_BYTES)))
-    return replace(snapshot, tail_digest=_digest_tail(file, snapshot.size))
-
-
-def _digest_tail(file: BinaryIO, size: int) -> bytes:
-    """Return the digest of the last bytes of the first `size`; the file is then at their end."""
-    file.seek(max(0, size - _TAIL_BYTES))
-    return _digest(file.read(min(_TAIL_BYTES, size)))
-
-
-def describe_change(change: Change) -> str:
-    """Return a change of a text file in lines: what was added at its end, else a diff; nothing if that is not known."""
-    if change.kind == "created" and not change.origin:
-        if change.after is None:
-            return ""
-        return pluralize(len(change.after.splitlines()), "line")
-    if change.kind == "deleted":
-        return ""
-    path = change.name
-    if change.before is None or change.after is None:
-        return _as_added_lines(path, change.added or "", None)
-    if change.before == change.after:
-        return ""
-    line_ends = _describe_line_ends(change.before, change.after)
-    if change.before.replace("\r\n", "\n") == change.after.replace("\r\n", "\n"):
-        return line_ends
-    if change.after.startswith(change.before) and change.before[-1:] in ("", "\n"):
-        first_line = change.before.count("\n") + 1
-        return _as_added_lines(path, change.after[len(change.before) :], first_line)
-    diff = clip_diff(unified_diff(change.before, change.after, change.name))
-    _, _, hunks = diff.partition("\n+++ ")
-    return hunks.partition("\n")[2]
-
-
-def _describe_line_ends(before: str, after: str) -> str:
-    """Say how the line ends of a text changed; nothing if they did not."""
-    newline = uniform_newline(before)
-    new_newline = uniform_newline(after)
-    if newline == new_newline or newline == "" or new_newline == "":
-        return ""
-    return f"[line ends {NEWLINE_NAMES[new_newline]}, were {NEWLINE_NAMES[newline]}]"
-
-
 def _in_innermost_root(folder: ReadablePath) -> ReadablePath:
     """Return a folder as part of the innermost served folder that it lies in, so that each file has one name."""
     location = folder.policy.locate(os.path.join(folder.root.path, *folder.parts))
     if location is None:
         return folder
     return folder.at(*location)
-
-
-def _as_added_lines(path: str, text: str, first_line: int | None) -> str:
-    """Return lines that were added, of many the first and the last, with the call that reads the others.
-
-    Args:
-        first_line: the number of the first; None if that is not known.
-    """
-    lines = ["+" + line for line in text.splitlines()]
-    if sum(map(len, lines)) + len(lines) <= _MAX_SHOWN_CHARACTERS:
-        return "\n".join(lines)
-    head_count = _count_fitting(lines)
-    tail_count = min(_count_fitting(lines[::-1]), len(lines) - head_count)
-    omitted_count = len(lines) - head_count - tail_count
-    call = f"read_text path={json.dumps(path, ensure_ascii=False)} tail={len(lines)}"
-    if first_line is not None:
-        first_omitted = first_line + head_count
-        call = (
-            f"read_text path={json.dumps(path, ensure_ascii=False)} start_line={first_omitted} "
-            f"end_line={first_omitted + omitted_count - 1}"
-        )
-    middle = f"[{pluralize(len(lines), 'line')} added, {omitted_count:,} of them not shown: {call}]"
-    return "\n".join([*lines[:head_count], middle, *lines[len(lines) - tail_count :]])
-
-
-def _count_fitting(lines: Sequence[str]) -> int:
-    """Return how many of the first lines fit into half of what is shown of a change."""
-    remaining = _MAX_SHOWN_CHARACTERS // 2
-    for count, line in enumerate(lines):
-        remaining -= len(line) + 1
-        if remaining < 0:
-            return count
-    return len(lines)
-
-
-def _is_moved(old: _FileSnapshot, now: _FileSnapshot, added: str | None) -> bool:
-    """Return whether a file is one that was at another path: its number alone may be that of one that is gone."""
-    if added is not None or (old.signature[0] == now.signature[0] and old.size == now.size):
-        return True
-    return bool(old.text) and now.text is not None and now.text.startswith(old.text or "")
-
-
-def _is_begun_anew(before: _FileSnapshot, now: _FileSnapshot) -> bool:
-    """Return whether a file has no line that it had: a program may have copied and emptied it."""
-    return bool(before.text) and now.text is not None and not _share_lines(before, now)
-
-
-def _continues(copy: _FileSnapshot, old: _FileSnapshot) -> bool:
-    """Return whether a file begins with all that another held."""
-    return copy.text is not None and bool(old.text) and copy.text.startswith(old.text or "")
 
 
 def _is_rotated(old_path: str, path: str) -> bool:
@@ -718,46 +522,20 @@ def _is_rotated(old_path: str, path: str) -> bool:
     return name.startswith(old_name) and any(map(str.isdigit, name.removeprefix(old_name)))
 
 
-def _share_lines(one: _FileSnapshot, other: _FileSnapshot) -> bool:
-    """Return whether two files have a line in common: then one is a copy that an editor kept of the other."""
-    if one.text is None or other.text is None:
-        return False
-    return any(line.strip() for line in {*one.text.splitlines()} & {*other.text.splitlines()})
-
-
 def _describe_rotation(new_name: str) -> str:
     return f"another file, the old one is {new_name}"
 
 
-def _describe_edit(name: str, before: _FileSnapshot, now: _FileSnapshot, added: str | None) -> Change:
+def _describe_edit(name: str, before: FileSnapshot, now: FileSnapshot, added: str | None) -> Change:
     note = _describe_form(before, now)
     added_bytes = now.size - before.size
-    if added is not None and added_bytes > _MAX_ADDED_BYTES:
+    if added is not None and added_bytes > MAX_ADDED_BYTES:
         note = f"{added_bytes:,} bytes added, of which these are the last"
     return Change(name, "changed", before.text, now.text, added, note=note)
 
 
-def _describe_form(before: _FileSnapshot, now: _FileSnapshot) -> str:
+def _describe_form(before: FileSnapshot, now: FileSnapshot) -> str:
     """Say what changed about a file besides its text."""
     if before.mode == now.mode:
         return ""
     return f"mode {stat.filemode(now.mode)}, was {stat.filemode(before.mode)}"
-
-
-def _is_unchanged(before: _FileSnapshot, now: _FileSnapshot) -> bool:
-    """Return whether nothing has changed but times: of what looks the same, or holds the same."""
-    if before.mode != now.mode:
-        return False
-    if before.text is not None and now.text is not None:
-        return before.text == now.text
-    if before.signature != now.signature:
-        return False
-    return not before.is_uncertain or (before.digest is not None and before.digest == now.digest)
-
-
-def _text_size(files: Collection[_FileSnapshot]) -> int:
-    return sum(len(snapshot.text) for snapshot in files if snapshot.text is not None)
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
