@@ -247,26 +247,31 @@ class ReplaceResult(TextResult):
     def _head(self, partial_count: int) -> str:
         """Return the first line, where so many files are not on the page with all their lines."""
         facts: list[str] = []
-        replaced = [file.count for file in self.files if file.count]
-        if replaced or not self.encoding:
+        counts = [file.count for file in self.files if file.count]
+        if counts or not self.encoding:
             verb = "would replace" if self.dry_run else "replaced"
-            facts.append(f"{verb} {pluralize(sum(replaced), 'place')} in {pluralize(len(replaced), 'file')}")
+            facts.append(f"{verb} {pluralize(sum(counts), 'place')} in {pluralize(len(counts), 'file')}")
         if self.encoding:
-            verb = "would convert" if self.dry_run else "converted"
-            converted = sum(bool(file.old_encoding) for file in self.files)
-            facts.append(f"{verb} {converted:,} of {pluralize(self.file_count, 'file')} to {self.encoding}")
-            if len(self.files) > _MAX_CONVERTED:
-                facts.append(f"from {self._describe_old_encodings()}")
-        if any(file.example for file in self.files):
-            facts.append("old encodings are guessed: look whether the words in brackets are right")
-            if self.dry_run:
-                facts.append(f'a wrong one can be named, as encoding="cp1250>{self.encoding}"')
+            facts += self._describe_conversion()
         facts += self.notes
         if self.dry_run and self.files:
             facts.append("nothing was written: repeat with dry_run=false")
         if partial_count and self.page:
             facts.append(f"the lines of {pluralize(partial_count, 'file')} are not all shown")
         return f"[{'; '.join(facts)}]"
+
+    def _describe_conversion(self) -> list[str]:
+        """Say how many files get another encoding, and what is not certain of their old ones."""
+        verb = "would convert" if self.dry_run else "converted"
+        converted_count = sum(bool(file.old_encoding) for file in self.files)
+        facts = [f"{verb} {converted_count:,} of {pluralize(self.file_count, 'file')} to {self.encoding}"]
+        if len(self.files) > _MAX_CONVERTED:
+            facts.append(f"from {self._describe_old_encodings()}")
+        if any(file.example for file in self.files):
+            facts.append("old encodings are guessed: look whether the words in brackets are right")
+            if self.dry_run:
+                facts.append(f'a wrong one can be named, as encoding="cp1250>{self.encoding}"')
+        return facts
 
     def _describe_old_encodings(self) -> str:
         """Say how many files had which encoding, the most frequent first."""

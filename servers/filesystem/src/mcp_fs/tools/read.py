@@ -64,11 +64,14 @@ def _adapt_range(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         arguments["path"] = arguments.pop("file_path")
     first = arguments.get("offset")
     number = arguments.get("limit")
-    if not isinstance(first, int | None) or not isinstance(number, int | None) or first is number is None:
+    if not isinstance(first, int | None) or not isinstance(number, int | None) or (first is None and number is None):
         return arguments
     other_arguments = {name: value for name, value in arguments.items() if name not in ("offset", "limit")}
     first = max(first or 1, 1)
-    return {"start_line": first, **({} if number is None else {"end_line": first + number - 1}), **other_arguments}
+    line_range = {"start_line": first}
+    if number is not None:
+        line_range["end_line"] = first + number - 1
+    return {**line_range, **other_arguments}
 
 
 @tool("Read text", effect="read", adapt=_adapt_range, also=("read_text_file", "read_file"))
@@ -91,14 +94,10 @@ async def read_text(
     `a | b`. The first line says how to go on. In scripts `.rows()` of CSV or a sheet gives
     objects. Several files: `read_files`.
     """
-    if head and (start_line or 1, end_line or head) == (1, head):
-        start_line, end_line = None, None  # the same lines, said twice
-    chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
-    if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
-        raise Invalid("`head`, `tail` and a range of lines can't be used together.", "Use one of them.")
+    last_line = _choose_last_line(start_line, end_line, head, tail)
     if tail and start_column > 1:
         raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
-    request = PageRequest(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
+    request = PageRequest(start_line or 1, start_column, last_line, tail, max_bytes, line_numbers)
 
     def read(cancel: CancelToken) -> TextSlice:
         return read_page(path, request, index, cancel)
@@ -118,6 +117,22 @@ def _limit_files(paths: list[FileName | GlobName]) -> list[FileName | GlobName]:
     if len(paths) > _max_files():
         raise Invalid(f"`paths` names {len(paths):,} files.", f"Name at most {_max_files():,}.")
     return paths
+
+
+def _choose_last_line(start_line: int | None, end_line: int | None, head: int | None, tail: int | None) -> int | None:
+    """Return the last line that is read; None for the last of the file.
+
+    Raises:
+        Invalid: the arguments name lines in two ways, and not the same.
+    """
+    if not head and not tail:
+        return end_line
+    is_same_as_head = not tail and start_line in (None, 1) and end_line in (None, head)
+    if is_same_as_head:
+        return head
+    if start_line or end_line or (head and tail):
+        raise Invalid("`head`, `tail` and a range of lines can't be used together.", "Use one of them.")
+    return None
 
 
 @tool("Read several files", effect="read", also=("read_multiple_files",))

@@ -385,9 +385,12 @@ def _open_as_archive(file: BinaryIO, kind: Kind | None) -> Archive:
             return Notebook(file)
         case "rtf":
             return RichText(file)
-        case "sheet" | "pdf":
+        case "sheet":
             _set_cpu_timer(PAGE_CPU_SECONDS)
-            return (Workbook if kind == "sheet" else Pdf)(file)
+            return Workbook(file)
+        case "pdf":
+            _set_cpu_timer(PAGE_CPU_SECONDS)
+            return Pdf(file)
         case _:
             archive = open_archive(file, kind or "")
     if archive is None:
@@ -557,30 +560,43 @@ def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]
         _send_file(pipes, file, kind)
         return
     depth = _depth_of_innermost_archive(parts)
-    archive = _open_innermost_archive(_open_as_archive(file, kind), parts[:depth])
+    archive_parts = parts[:depth]
+    inner_parts = parts[depth:]
+    archive = _open_innermost_archive(_open_as_archive(file, kind), archive_parts)
+    not_found = MemberNotFound("is not in the archive")
+    part = None
     try:
-        part = _find_part(archive, parts[depth:])
-        missing = MemberNotFound("is not in the archive")
+        part = _find_part(archive, inner_parts)
     except MemberNotFound as error:
-        part = None
-        missing = error
+        not_found = error
     if part is not None:
         pipes.send(b"M")
         pipes.send_content(b"T", "".join(_read_in_time(part)).encode("utf-8", "replace"))
         return
-    if parts[depth:] and _names_archive(archive, parts[depth:]):
+    if inner_parts and _names_archive(archive, inner_parts):
         _send_all(pipes, file, kind, [*parts[:-1], f"{parts[-1]}!"])
         return
-    folder = fold_name("/".join(parts[depth:]))
+    has_members = _send_folder(pipes, archive, archive_parts, inner_parts)
+    if inner_parts and not has_members:
+        raise not_found
+
+
+def _send_folder(pipes: _Pipes, archive: Archive, archive_parts: list[str], folder_parts: list[str]) -> bool:
+    """Send the files of a folder in an archive; return whether there are any.
+
+    Args:
+        archive_parts: that lead to the archive.
+        folder_parts: that lead to the folder in it; none for its top.
+    """
+    folder = fold_name("/".join(folder_parts))
     has_members = False
     for entry, content in archive.entries():
         if content is None or not _is_in_folder(entry, folder) or _is_archive_itself(archive, entry, folder):
             continue
         has_members = True
-        pipes.send_content(b"M", "/".join((*parts[:depth], entry.name)).encode("utf-8", "replace"))
+        pipes.send_content(b"M", "/".join((*archive_parts, entry.name)).encode("utf-8", "replace"))
         _send_member(pipes, content, entry.name.rpartition("/")[2])
-    if folder and not has_members:
-        raise missing
+    return has_members
 
 
 def _names_archive(archive: Archive, parts: list[str]) -> bool:

@@ -24,6 +24,7 @@ from mcp_fs.engine.listing.selection import (
     refuse_nested_part,
 )
 from mcp_fs.engine.listing.walk import (
+    FolderEntries,
     Skipped,
     WalkFilter,
     display_path,
@@ -153,17 +154,23 @@ def _find_archives(
         nested_starts = find_nested_starts(starts, start)
         for entries in walk(start, query.walk_filter, cancel, skipped):
             exclude_folders(entries, nested_starts)
-            prefix = "".join(part + "/" for part in entries.parts)
-            for name in entries.files:
-                if name in entries.links or name in entries.special_files or not chooses(prefix + name):
-                    continue
-                if name in entries.not_downloaded:
-                    skipped.add("not downloaded yet, so not listed", entry_display_path(entries.folder.path, name))
-                    continue
-                try:
-                    yield start.at(entries.folder.path.root, (*entries.folder.path.parts, name))
-                except Problem:
-                    skipped.add("protected", entry_display_path(entries.folder.path, name))
+            yield from _choose_archives(entries, chooses, skipped)
+
+
+def _choose_archives(entries: FolderEntries, chooses: Chooser, skipped: Skipped) -> Iterator[ReadablePath]:
+    """Yield the archives of one folder that are meant."""
+    folder = entries.folder.path
+    prefix = "".join(part + "/" for part in entries.parts)
+    for name in entries.files:
+        if name in entries.links or name in entries.special_files or not chooses(prefix + name):
+            continue
+        if name in entries.not_downloaded:
+            skipped.add("not downloaded yet, so not listed", entry_display_path(folder, name))
+            continue
+        try:
+            yield folder / name
+        except Problem:
+            skipped.add("protected", entry_display_path(folder, name))
 
 
 def _choose_members(
