@@ -80,9 +80,9 @@ def list_paths(rows: Sequence[tuple[str, str]], limit: int) -> list[str]:
         rows: paths, each with its line.
     """
     lines = list(group_by_folder(("", line, ()) for _, line in rows[:limit]))
-    rest = rows[limit:]
-    if rest:
-        lines.append(f"and {len(rest):,} more: {_count_by_folder(path for path, _ in rest)}")
+    other_paths = [path for path, _ in rows[limit:]]
+    if other_paths:
+        lines.append(f"and {len(other_paths):,} more: {_count_by_folder(other_paths)}")
     return lines
 
 

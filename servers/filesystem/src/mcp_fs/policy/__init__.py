@@ -159,8 +159,8 @@ class Policy:
                 fix = fix or explain_missing_path(folder)
         if not roots:
             raise Unavailable(" ".join(failures), fix or "Name a folder that exists.")
-        for why in failures:
-            _log.warning("not served: %s", why)
+        for failure in failures:
+            _log.warning("not served: %s", failure)
         self._set_roots(roots)
 
     def _set_roots(self, roots: Sequence[Root]) -> None:

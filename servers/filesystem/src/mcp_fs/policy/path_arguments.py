@@ -342,7 +342,7 @@ def parse_glob(parse: Callable[[str], _P], path: str) -> PathGlob[_P] | None:
     if os.name == "posix" or "*" not in path:
         literal = parse(path)
     prefix = path[: wildcard.start()]
-    glob_start = max((found.end() for found in _SEPARATOR.finditer(prefix)), default=0)
+    glob_start = max((separator.end() for separator in _SEPARATOR.finditer(prefix)), default=0)
     return PathGlob(path, literal, parse(path[:glob_start] or "."), path[glob_start:], glob_start > 0)
 
 

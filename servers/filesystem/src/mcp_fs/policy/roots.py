@@ -63,8 +63,8 @@ class Root:
         return split_names(self.real_path)
 
     @cached_property
-    def _ways_up(self) -> tuple[str, ...]:
-        """The ways from here to the folders that this one lies in, the nearest first."""
+    def _prefixes_upwards(self) -> tuple[str, ...]:
+        """The paths from here to the folders that this one lies in, `../` to the nearest first."""
         return tuple("../" * depth for depth in range(1, len(Path(self.real_path).parents) + 1))
 
     @cached_property
@@ -81,12 +81,15 @@ class Root:
         Args:
             extra_name: a name in it that counts as if there were an entry of that name.
         """
-        way = "".join(f"{part}/" for part in parts)
-        return is_git_folder(lambda name: name.casefold() == extra_name.casefold() or self._has_entry(way + name))
+        prefix = "".join(f"{part}/" for part in parts)
+        return self._is_git_folder(prefix, extra_name)
 
     def is_in_git_folder(self) -> bool:
         """Whether this folder lies in one that Git takes for its own."""
-        return any(is_git_folder(lambda name, way=way: self._has_entry(way + name)) for way in self._ways_up)
+        return any(map(self._is_git_folder, self._prefixes_upwards))
+
+    def _is_git_folder(self, prefix: str, extra_name: str = "") -> bool:
+        return is_git_folder(lambda name: name.casefold() == extra_name.casefold() or self._has_entry(prefix + name))
 
     def _has_entry(self, path: str) -> bool:
         """Whether there is anything at a path from this folder, whose last name may be a link."""

@@ -111,11 +111,11 @@ def _apply_all(operations: Sequence[Deletion | TrashMove], journal_entry: Journa
     try:
         apply(operations, journal_entry)
     except Problem as failure:
-        gone = [operation for operation in operations if operation.is_done]
-        if not gone or len(gone) == len(operations):
+        completed = [operation for operation in operations if operation.is_done]
+        if not completed or len(completed) == len(operations):
             raise
-        names = ", ".join(quote(operation.display_path.display) for operation in gone)
-        done = f"{len(gone)} of {len(operations)} were {gone[0].verb.rstrip(':')}: {names}."
+        names = ", ".join(quote(operation.display_path.display) for operation in completed)
+        done = f"{len(completed)} of {len(operations)} were {completed[0].verb.rstrip(':')}: {names}."
         raise Unavailable(describe_next_failure(done, failure), failure.fix) from failure
 
 

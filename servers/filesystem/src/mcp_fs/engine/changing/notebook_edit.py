@@ -182,27 +182,30 @@ def replace_in_cells(
                 {index: with_final_newline(replacement.new) + with_final_newline(notebook.cells[index].source)}
             )
             continue
-        found = {
-            index: find_spans(readable(with_final_newline(notebook.cells[index].source)), replacement)
-            for index in indices
-        }
-        found = {index: places for index, places in found.items() if places}
-        total = sum(map(len, found.values()))
+        spans_by_cell: dict[int, Sequence[Span]] = {}
+        for index in indices:
+            spans = find_spans(readable(with_final_newline(notebook.cells[index].source)), replacement)
+            if spans:
+                spans_by_cell[index] = spans
+        total = sum(map(len, spans_by_cell.values()))
         if not total:
             raise _not_in_cells_error(notebook, replacement, edit_label, label, cancel)
         if total > 1 and not replacement.replace_all:
-            first = notebook.first_lines
-            lines: list[int] = []
-            for index, places in found.items():
-                cell_lines = line_numbers_of(notebook.cells[index].source, places)
-                lines.extend(first[index] + line for line in cell_lines)
-            raise ambiguous_error(edit_label, label, total, lines)
-        sources = {
-            index: replace_spans(with_final_newline(notebook.cells[index].source), places, replacement)
-            for index, places in found.items()
-        }
+            raise ambiguous_error(edit_label, label, total, _lines_of_spans(notebook, spans_by_cell))
+        sources: dict[int, str] = {}
+        for index, spans in spans_by_cell.items():
+            sources[index] = replace_spans(with_final_newline(notebook.cells[index].source), spans, replacement)
         notebook = notebook.with_sources(sources)
     return notebook
+
+
+def _lines_of_spans(notebook: Notebook, spans_by_cell: Mapping[int, Sequence[Span]]) -> list[int]:
+    """Return in which lines of the text that is read places in cells are."""
+    lines: list[int] = []
+    for index, spans in spans_by_cell.items():
+        first_line = notebook.first_lines[index]
+        lines.extend(first_line + line for line in line_numbers_of(notebook.cells[index].source, spans))
+    return lines
 
 
 def _find_named_cell(

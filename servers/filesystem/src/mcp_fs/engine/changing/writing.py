@@ -112,12 +112,12 @@ def _encode_like(content: str, data: bytes, old: bytes) -> tuple[bytes, list[str
     form = read_text_form(old)
     if not old or form is None:
         return data, []
-    kept: list[str] = []
+    kept_forms: list[str] = []
     notes: list[str] = []
     newline = uniform_newline(content)
     if newline == "\n" and form.newline in ("\r\n", "\r"):
         content = content.replace("\n", form.newline)
-        kept.append(f"{NEWLINE_NAMES[form.newline]} line ends")
+        kept_forms.append(f"{NEWLINE_NAMES[form.newline]} line ends")
     elif newline and form.newline != newline and form.newline != "":
         notes.append(f"line ends are {NEWLINE_NAMES[newline]} now, were {NEWLINE_NAMES[form.newline]}")
     if form.encoding.bom:
@@ -129,9 +129,9 @@ def _encode_like(content: str, data: bytes, old: bytes) -> tuple[bytes, list[str
         notes.append(f"it is UTF-8 now, was {form.encoding}, which has no {character}")
         return content.encode(), notes
     if form.encoding.bom or data != content.encode():
-        kept.append(str(form.encoding))
-    if kept:
-        notes.insert(0, f"kept {' and '.join(kept)}")
+        kept_forms.append(str(form.encoding))
+    if kept_forms:
+        notes.insert(0, f"kept {' and '.join(kept_forms)}")
     return data, notes
 
 

@@ -98,8 +98,8 @@ class Folder(Generic[P_co]):
 
     @property
     def identity(self) -> tuple[int, int]:
-        found = self.stat(".")
-        return found.st_dev, found.st_ino
+        status = self.stat(".")
+        return status.st_dev, status.st_ino
 
     def open_folder(self, name: str) -> Folder[P_co]:
         path = self.path if name == "." else self.path / name
@@ -159,17 +159,20 @@ class Folder(Generic[P_co]):
 
     def inherit(self, name: str, old: str) -> bool:
         """Give the file `name` who may do what with `old`, and whether people see it; False if that can't be kept."""
-        one = self._at(name)
-        other = self._at(old)
+        new_path = self._at(name)
+        old_path = self._at(old)
         try:
-            attributes = os.lstat(other).st_file_attributes & _KEPT
+            attributes = os.lstat(old_path).st_file_attributes & _KEPT
         except FileNotFoundError:
             return True  # removed meanwhile, which who replaces it finds out
-        kept = not attributes or bool(_kernel.SetFileAttributesW(one, attributes | os.lstat(one).st_file_attributes))
-        rights = _who_may(other)
-        if rights is None or rights == _who_may(one):  # None: the disk keeps none
-            return kept
-        return bool(_security.SetFileSecurityW(one, _WHO_MAY, rights)) and kept
+        has_attributes = True
+        if attributes:
+            all_attributes = attributes | os.lstat(new_path).st_file_attributes
+            has_attributes = bool(_kernel.SetFileAttributesW(new_path, all_attributes))
+        rights = _who_may(old_path)
+        if rights is None or rights == _who_may(new_path):  # None: the disk keeps none
+            return has_attributes
+        return bool(_security.SetFileSecurityW(new_path, _WHO_MAY, rights)) and has_attributes
 
     def make_link(self, text: str, name: str) -> None:
         os.symlink(text, self._at(name))
@@ -245,7 +248,7 @@ def resolve(path: P, *, follow: bool = True, for_listing: bool = False) -> Resol
         return ResolvedPath(_folder_at(path.root.real_path, path), ".")
     folder = _above(path)
     try:
-        name = _spelled(folder, path.parts[-1])
+        name = _find_spelling(folder, path.parts[-1])
         system_path = os.path.join(folder.system_path, name)
         if not os.path.lexists(to_system_path(system_path)):
             return _checked(ResolvedPath(folder, name))
@@ -288,7 +291,7 @@ def _above(path: P) -> Folder[P]:
     system_path = path.root.real_path
     for name in above:
         with _folder_at(system_path, path) as folder:
-            system_path = os.path.join(folder.system_path, _spelled(folder, name))
+            system_path = os.path.join(folder.system_path, _find_spelling(folder, name))
     return _folder_at(system_path, path)
 
 
@@ -315,13 +318,20 @@ def _refuse_unsafe(name: str) -> None:
         raise Invalid(f"{quote(name)} is the name of a device.")
 
 
-def _spelled(folder: Folder[P], name: str) -> str:
+def _find_spelling(folder: Folder[P], name: str) -> str:
+    """Return a name as the folder spells it, which nobody can see in some names.
+
+    Raises:
+        Conflict: several names read like it.
+    """
     if not may_have_another_spelling(name) or os.path.lexists(to_system_path(os.path.join(folder.system_path, name))):
         return name
-    alike = [other for other in folder.list_names() if fold_name(other) == fold_name(name)]
-    if len(alike) > 1:
-        raise Conflict(f"{len(alike)} names read like {quote(name)} and none is exactly that.", "Use the URI.")
-    return alike[0] if alike else name
+    spellings = [other for other in folder.list_names() if fold_name(other) == fold_name(name)]
+    if len(spellings) > 1:
+        raise Conflict(f"{len(spellings)} names read like {quote(name)} and none is exactly that.", "Use the URI.")
+    if not spellings:
+        return name
+    return spellings[0]
 
 
 def _open(path: str, access: int, share: int, flags: int) -> int:
@@ -357,8 +367,11 @@ def _who_may(path: str) -> bytes | None:
     needed = wintypes.DWORD()
     _security.GetFileSecurityW(path, _WHO_MAY, None, 0, ctypes.byref(needed))
     buffer = ctypes.create_string_buffer(needed.value)
-    told = needed.value and _security.GetFileSecurityW(path, _WHO_MAY, buffer, needed, ctypes.byref(needed))
-    return buffer.raw if told else None
+    if not needed.value:
+        return None
+    if not _security.GetFileSecurityW(path, _WHO_MAY, buffer, needed, ctypes.byref(needed)):
+        return None
+    return buffer.raw
 
 
 def _is_same_path(one: str, other: str) -> bool:

@@ -30,7 +30,7 @@ def asks_for_line_breaks(pattern: str) -> bool:
     outside_classes = remove_classes(pattern)
     if "\n" in outside_classes or _LINE_BREAK.search(outside_classes) is not None:
         return True
-    classes = [found[0] for found in _CHARACTER_CLASS.finditer(pattern)]
+    classes = [match[0] for match in _CHARACTER_CLASS.finditer(pattern)]
     return any(text in _EVERY_CHARACTER or _CLASS_WITH_LINE_BREAK.match(text) for text in classes)
 
 

@@ -299,11 +299,11 @@ def _unescape(escape: str) -> str:
 
 def _refuse_dollar_groups(template: str) -> None:
     """Raise Invalid if a replacement names groups as other languages do: it would be written as it stands."""
-    meant = _DOLLAR_GROUP.sub(_to_backslash_group, template)
-    if meant != template:
+    intended_template = _DOLLAR_GROUP.sub(_to_backslash_group, template)
+    if intended_template != template:
         raise Invalid(
             f"{quote(template)} names a group with `$`, which stands for itself here.",
-            f"Write {quote(meant)}. If a `$` is meant, make the groups of the expression `(?:...)`.",
+            f"Write {quote(intended_template)}. If a `$` is meant, make the groups of the expression `(?:...)`.",
         )
 
 

@@ -355,8 +355,8 @@ class _Finder:
         if self._changed is None:
             return True
         if self._sort == "taken":
-            taken = self._read_measure(entries, name)
-            return taken != 0 and self._changed.holds(clock_seconds(taken))
+            photo_time = self._read_measure(entries, name)
+            return photo_time != 0 and self._changed.holds(clock_seconds(photo_time))
         try:
             return self._changed.holds(entries.folder.stat(name).st_mtime)
         except OSError:

@@ -96,11 +96,11 @@ def search_text(
     page: Matches | MatchCounts
     if query.count_only or query.only_matching:
         page = text_search.count_page(cursor)
-        found = page.total[1] > 0
+        has_matches = page.total[1] > 0
     else:
         page = text_search.find_page(cursor)
-        found = page.total.files > 0
-    if not found and cursor is None and not query.literal and _SPECIAL.intersection(query.pattern):
+        has_matches = page.total.files > 0
+    if not has_matches and cursor is None and not query.literal and _SPECIAL.intersection(query.pattern):
         return replace(page, notes=[*page.notes, *_find_as_text(starts, query, cancel, program)])
     return page
 

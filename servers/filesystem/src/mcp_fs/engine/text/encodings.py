@@ -141,12 +141,12 @@ def parse_encoding(name: str) -> Encoding:
     except LookupError:
         codec = ""
     marks = {mark_name: mark for mark, mark_name in _BYTE_ORDER_MARKS}
-    for known in (*marks, *ASCII_ENCODINGS, *sum(_NARROWER_NAMES.values(), ())):
-        if codecs.lookup(known).name != codec or (has_bom and known not in marks):
+    for supported_name in (*marks, *ASCII_ENCODINGS, *sum(_NARROWER_NAMES.values(), ())):
+        if codecs.lookup(supported_name).name != codec or (has_bom and supported_name not in marks):
             continue
         if has_bom:
-            return Encoding(known, marks[known])
-        return Encoding(known)
+            return Encoding(supported_name, marks[supported_name])
+        return Encoding(supported_name)
     raise Invalid(
         f"The encoding {quote(name)} is none that text is written in here.",
         f"Use `utf-8`, `utf-8-sig`, `utf-16-le`, `utf-16-be` or one of {', '.join(ASCII_ENCODINGS)}.",
@@ -321,11 +321,10 @@ def _carry_undecodable(error: UnicodeError) -> tuple[str | bytes, int]:
                 raise error
             surrogates[piece] = chr(_FIRST_SURROGATE + len(surrogates))
         return surrogates[piece], error.end
-    if (
-        isinstance(error, UnicodeEncodeError)
-        and (raw := _handler_state.original_bytes.get(error.object[error.start])) is not None
-    ):
-        return raw, error.start + 1
+    if isinstance(error, UnicodeEncodeError):
+        original = _handler_state.original_bytes.get(error.object[error.start])
+        if original is not None:
+            return original, error.start + 1
     raise error
 
 
@@ -415,9 +414,12 @@ class SizeLimit:
 def is_text(piece: bytes) -> bool:
     """Return whether a piece of a file is UTF-8 but for a few runs of NUL bytes and characters cut off at its ends."""
     text = piece.replace(b"\0", b"").lstrip(bytes(range(0x80, 0xC0)))
-    runs = len(_NULS.findall(piece))  # of numbers, every other byte is one
-    few = runs * _MIN_TEXT_PER_NUL_RUN <= len(text) or (runs == 1 and len(piece) - len(text) >= _LONG_NUL_RUN_BYTES)
-    return few and _can_decode(text, "utf-8") and not _mostly_control(text)
+    nul_runs = len(_NULS.findall(piece))  # of numbers, every other byte is one
+    are_few = nul_runs * _MIN_TEXT_PER_NUL_RUN <= len(text)
+    is_one_long_run = nul_runs == 1 and len(piece) - len(text) >= _LONG_NUL_RUN_BYTES
+    if not are_few and not is_one_long_run:
+        return False
+    return _can_decode(text, "utf-8") and not _mostly_control(text)
 
 
 def _read_at(fd: int, offset: int) -> bytes:
@@ -435,16 +437,16 @@ def _detect_utf16_or_utf32(sample: bytes) -> Encoding | None:
     for name in ("utf-32-le", "utf-32-be"):
         if len(sample) >= 4 and _is_readable(sample, name):
             return Encoding(name)
-    even = sample[::2].count(0)
-    odd = sample[1::2].count(0)
-    more = max(even, odd)
-    if len(sample) < _SHORT_SAMPLE_BYTES and (len(sample) % 2 or more * 2 < len(sample)):
+    zeros_at_even = sample[::2].count(0)
+    zeros_at_odd = sample[1::2].count(0)
+    more_zeros = max(zeros_at_even, zeros_at_odd)
+    if len(sample) < _SHORT_SAMPLE_BYTES and (len(sample) % 2 or more_zeros * 2 < len(sample)):
         return None  # so few bytes tell nothing unless each character has its zero
     # Both kinds of bytes at zero often, or seldom any: numbers, not letters.
-    if min(even, odd) * 20 > more or more * 5 < len(sample) // 2:
+    if min(zeros_at_even, zeros_at_odd) * 20 > more_zeros or more_zeros * 5 < len(sample) // 2:
         return None
     name = "utf-16-be"
-    if odd > even:
+    if zeros_at_odd > zeros_at_even:
         name = "utf-16-le"
     if not _is_readable(sample, name):
         return None

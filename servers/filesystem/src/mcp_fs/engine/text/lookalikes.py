@@ -45,11 +45,11 @@ class LookalikeMatch:
         """Say where it stands in `text`, and which character differs."""
         line_start = max(text.rfind("\n", 0, self.offset), text.rfind("\r", 0, self.offset)) + 1
         line = len(_LINE_END.findall(text[:line_start])) + 1
-        found = _name_character(text[self.offset : self.offset + 1])
+        actual = _name_character(text[self.offset : self.offset + 1])
         expected = "nothing"
         if self.expected:
             expected = _name_character(self.expected)
-        return f"line {line}, column {self.offset - line_start + 1} has {found}, the old text {expected}"
+        return f"line {line}, column {self.offset - line_start + 1} has {actual}, the old text {expected}"
 
 
 def find_lookalikes(text: str, searched: str) -> list[LookalikeMatch]:
@@ -97,26 +97,24 @@ def _character_patterns(text: str) -> Iterator[str]:
 
 
 def _pattern_of(character: str) -> str:
-    for pattern, alike in _CLASSES:
+    for pattern, character_class in _CLASSES:
         if pattern.match(character):
-            return alike
+            return character_class
     decomposed = unicodedata.normalize("NFD", character)
     if decomposed == character:
         return re.escape(character)
     return f"(?:{re.escape(character)}|{re.escape(decomposed)})"
 
 
-def _first_difference(found: str, searched: str) -> tuple[int, str]:
+def _first_difference(match: str, searched: str) -> tuple[int, str]:
     """Return where two texts that look the same differ first, and what the second has there."""
-    found_at = 0
-    searched_at = 0
-    while found_at < len(found) and searched_at < len(searched) and found[found_at] == searched[searched_at]:
-        found_at += 1
-        searched_at += 1
-    expected = searched[searched_at : searched_at + 1]
-    if _INVISIBLE_CHARACTER.match(found[found_at : found_at + 1]):
+    offset = 0
+    while offset < len(match) and offset < len(searched) and match[offset] == searched[offset]:
+        offset += 1
+    expected = searched[offset : offset + 1]
+    if _INVISIBLE_CHARACTER.match(match[offset : offset + 1]):
         expected = ""
-    return min(found_at, len(found) - 1), expected
+    return min(offset, len(match) - 1), expected
 
 
 def _name_character(character: str) -> str:

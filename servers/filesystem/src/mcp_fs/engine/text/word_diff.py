@@ -83,10 +83,10 @@ def _mark_words(old: str, new: str) -> str | None:
         if new_end > new_start:
             pieces.append(f"{{+{''.join(new_words[new_start:new_end])}+}}")
         position = new_end
-    rest = "".join(new_words[position:])
-    if len(rest) > _CONTEXT:
-        rest = f"{rest[:_CONTEXT]}..."
-    return "".join(pieces) + rest
+    remaining_text = "".join(new_words[position:])
+    if len(remaining_text) > _CONTEXT:
+        remaining_text = f"{remaining_text[:_CONTEXT]}..."
+    return "".join(pieces) + remaining_text
 
 
 def _differing_spans(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int, int]]:

@@ -63,7 +63,7 @@ class ListNumbers:
         self._lists = lists
         self._styles = styles
         self._counts: dict[str, dict[int, int]] = {}
-        self._begun: set[str] = set()
+        self._started_lists: set[str] = set()
 
     def next(self, list_id: str | None, level: int | None, style: str) -> str:
         """Return what stands before the next paragraph, `-` for any bullet; nothing if it is in no list.
@@ -80,10 +80,10 @@ class ListNumbers:
         if level is None:
             level = next((number for number, one in levels.items() if one.style == style != ""), 0)
         counts = self._counts.setdefault(item.kind, {})
-        if list_id not in self._begun:
-            self._begun.add(list_id)
-            for begun, start in item.starts.items():
-                counts[begun] = start - 1
+        if list_id not in self._started_lists:
+            self._started_lists.add(list_id)
+            for started_level, start in item.starts.items():
+                counts[started_level] = start - 1
         own = levels.get(level, _Level(text="-", number_format="bullet"))
         counts[level] = counts.get(level, own.start - 1) + 1
         for deeper in [number for number in counts if number > level]:
@@ -109,8 +109,8 @@ class ListNumbers:
 
         def write_number(match: re.Match[str]) -> str:
             number = int(match[1]) - 1
-            counted = levels.get(number, _Level())
-            return _write_number(counts.get(number, counted.start), counted.number_format)
+            numbered_level = levels.get(number, _Level())
+            return _write_number(counts.get(number, numbered_level.start), numbered_level.number_format)
 
         return _PLACE.sub(write_number, level.text)
 

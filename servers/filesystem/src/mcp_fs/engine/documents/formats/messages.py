@@ -198,9 +198,9 @@ def _join_paragraph(paragraph: str) -> str:
     joined = [lines[0]]
     for line, following in itertools.pairwise(lines):
         quote = _quote_of(line)
-        rest = following[len(quote) :]
-        if quote == _quote_of(following) and _wraps(line[len(quote) :], rest, width - len(quote)):
-            joined[-1] += " " + rest
+        continuation = following[len(quote) :]
+        if quote == _quote_of(following) and _wraps(line[len(quote) :], continuation, width - len(quote)):
+            joined[-1] += " " + continuation
         else:
             joined.append(following)
     return "\n".join(joined)

@@ -39,5 +39,5 @@ def read_rich_text(data: bytes) -> str:
     library: Any = striprtf
     text: str = library.rtf_to_text(data.decode("cp1252", "replace"), errors="replace")
     # RTF writes a character beyond U+FFFF as the two halves that UTF-16 has for it.
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return whole.strip("\n") + "\n"
+    decoded = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return decoded.strip("\n") + "\n"
