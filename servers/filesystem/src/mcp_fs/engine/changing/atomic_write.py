@@ -120,14 +120,16 @@ def resolve_for_writing(path: WritablePath, *, follow: bool = True) -> Generator
         try:
             resolved = stack.enter_context(resolve(path, follow=follow, for_listing=True))
         except NotFound as missing:
-            parent_type = _read_file_type(path.parent) if path.parts else stat.S_IFDIR
-            if parent_type is not None and parent_type != stat.S_IFDIR:
-                raise Conflict(
-                    f"{quote(path.parent.display)} is a file; nothing can be made below it.", "Choose another path."
-                ) from missing
+            if not path.parts:
+                raise
+            parent_type = _read_file_type(path.parent)
             if parent_type is None:
                 raise NotFound(
                     f"The folder {quote(path.parent.display)} does not exist.", _CREATE_FOLDER_FIX
+                ) from missing
+            if parent_type != stat.S_IFDIR:
+                raise Conflict(
+                    f"{quote(path.parent.display)} is a file; nothing can be made below it.", "Choose another path."
                 ) from missing
             raise
         yield resolved
@@ -145,7 +147,10 @@ def read_regular_status(
         Refused: there is something else, or the file is read-only: a rename over it would need no permission.
     """
     try:
-        status = resolved.folder.stat(resolved.name) if locked_file is None else locked_file.status
+        if locked_file is not None:
+            status = locked_file.status
+        else:
+            status = resolved.folder.stat(resolved.name)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
@@ -219,17 +224,19 @@ class _FileOperation(Operation):
     def check_unchanged(self) -> None:
         if not self.checks_old:
             return
-        try:
-            status = self.folder.stat(self.name)
-        except FileNotFoundError:
-            status = None
-        if (status is None) != (self.old_status is None) or (
-            status and self.old_status and not is_same_file(status, self.old_status)
-        ):
+        if not self._is_unchanged():
             raise Conflict(
                 f"{quote(self.display_path.display)} was changed by somebody else meanwhile; nothing was written.",
                 "Read it again, then repeat the change.",
             )
+
+    def _is_unchanged(self) -> bool:
+        """Whether there is still what stood there, or still nothing."""
+        try:
+            status = self.folder.stat(self.name)
+        except FileNotFoundError:
+            return self.old_status is None
+        return self.old_status is not None and is_same_file(status, self.old_status)
 
     def keep_backup(self) -> None:
         if self.old_status is None:
@@ -252,7 +259,9 @@ class _FileOperation(Operation):
 
     @property
     def backup_note(self) -> str:
-        return f" (old contents: `{self.backup}` beside it)" if self.backup else " (it was new)"
+        if self.backup is None:
+            return " (it was new)"
+        return f" (old contents: `{self.backup}` beside it)"
 
 
 @dataclass(eq=False)
@@ -382,10 +391,14 @@ def prepare_write(
                 write_all(fd, data)
             else:
                 data(fd)
-            notes = _copy_old_metadata(
-                fd, temporary, resolved, old_status, locked_file, template_fd, 0o777 if executable else 0o666
-            )
-            content = data if isinstance(data, bytes) else None
+            notes: list[str] = []
+            if old_status is not None:
+                notes = _copy_old_metadata(fd, temporary, resolved, old_status, locked_file)
+            elif sys.platform != "win32":
+                set_new_file_metadata(fd, template_fd, 0o777 if executable else 0o666)
+            content = None
+            if isinstance(data, bytes):
+                content = data
             unflushed_fd = None
             if content is None or len(content) > MAX_HASHED_BYTES or sys.platform == "win32":
                 # Its time tells later which file it is, and a file server may set that when it has it all.
@@ -419,22 +432,24 @@ def _copy_old_metadata(
     fd: int,
     temporary: str,
     resolved: ResolvedPath[WritablePath],
-    old_status: os.stat_result | None,
+    old_status: os.stat_result,
     locked_file: LockedFile | None,
-    template_fd: int | None,
-    new_mode: int,
 ) -> list[str]:
-    """Give the new file what the old one had, on its handle; what could not be kept, in words."""
+    """Give the new file what the old one had; return what could not be kept, in words.
+
+    Args:
+        fd: of the new file.
+        temporary: its name.
+        resolved: the old file.
+        locked_file: the same, open, if it is.
+    """
     notes: list[str] = []
-    if old_status is not None and old_status.st_nlink > 1:
+    if old_status.st_nlink > 1:
         notes.append(f"it had {old_status.st_nlink} hard links; the other names keep the old content")
     if sys.platform == "win32":
-        if old_status is not None and not resolved.folder.inherit(temporary, resolved.name):
+        if not resolved.folder.inherit(temporary, resolved.name):
             notes.append("who may read and write it could not be kept")
         return notes
-    if old_status is None:
-        set_new_file_metadata(fd, template_fd, new_mode)
-        return []
     mode = stat.S_IMODE(old_status.st_mode)
     if (old_status.st_uid, old_status.st_gid) != (os.geteuid(), os.fstat(fd).st_gid):
         try:
@@ -444,7 +459,11 @@ def _copy_old_metadata(
                 os.fchown(fd, -1, old_status.st_gid)
             notes.append("it belongs to another user now: the old owner could not be kept")
             mode &= ~(stat.S_ISUID | stat.S_ISGID)
-    if not (_copy_attributes_of(fd, resolved) if locked_file is None else copy_attributes(locked_file.fd, fd)):
+    if locked_file is not None:
+        has_all_attributes = copy_attributes(locked_file.fd, fd)
+    else:
+        has_all_attributes = _copy_attributes_of(fd, resolved)
+    if not has_all_attributes:
         notes.append("some extended attributes could not be kept")
     os.fchmod(fd, mode)
     return notes
@@ -466,7 +485,7 @@ def set_new_file_metadata(fd: int, template_fd: int | None, mode: int = 0o666) -
 
 
 def _copy_attributes_of(fd: int, resolved: ResolvedPath[WritablePath]) -> bool:
-    """Extended attributes, and with them access control lists; False when one is lost."""
+    """Give a file the extended attributes of another, and with them access control lists; False when one is lost."""
     try:
         source = resolved.folder.open(resolved.name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:

@@ -167,13 +167,12 @@ def rename_all(
             if rename is None:
                 return None
             renames.append(rename)
-        resolved_paths = [end for rename in renames for end in (rename.resolved_source, rename.resolved)]
+        resolved_paths: list[ResolvedPath[WritablePath]] = []
+        for rename in renames:
+            resolved_paths += [rename.resolved_source, rename.resolved]
         stack.enter_context(lock_names(resolved_paths, cancel))
         for rename in renames:
-            refuse_served_folder(rename.resolved_source.path)
-            refuse_served_folder(rename.resolved.path)
-            if stat.S_ISREG(rename.status.st_mode):
-                check_renamed_text(rename.resolved_source, rename.resolved, rename.target)
+            _check_rename(rename)
         links = [describe_link(source) for source, _ in pairs]
         try:
             apply(renames, journal_entry)
@@ -185,9 +184,9 @@ def rename_all(
             return None
     results: list[MoveResult] = []
     for (source, target), link in zip(pairs, links, strict=True):
-        notes: list[str] = []
+        notes: Sequence[str] = ()
         if link is not None:
-            notes = [*link.describe_at(target)]
+            notes = link.describe_at(target)
         results.append(MoveResult("moved", source.display, target.display, notes))
     return results
 
@@ -203,6 +202,18 @@ def _prepare_rename(source: WritablePath, target: WritablePath, stack: ExitStack
     if _are_on_different_disks(resolved_source, resolved_target):
         return None
     return BatchRename(resolved_target, target, resolved_source, False, source, target, status)
+
+
+def _check_rename(rename: BatchRename) -> None:
+    """Check what a rename would do, now that nobody else changes its names.
+
+    Raises:
+        Refused: it moves or replaces a served folder, or gives text the name of another form.
+    """
+    refuse_served_folder(rename.resolved_source.path)
+    refuse_served_folder(rename.resolved.path)
+    if stat.S_ISREG(rename.status.st_mode):
+        check_renamed_text(rename.resolved_source, rename.resolved, rename.target)
 
 
 @dataclass(frozen=True, slots=True)

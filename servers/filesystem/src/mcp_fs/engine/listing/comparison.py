@@ -172,14 +172,8 @@ def _have_same_bytes(one: ReadablePath, other: ReadablePath, cancel: CancelToken
 
 
 def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: ReadablePath) -> tuple[str, list[str]]:
-    facts: list[str] = []
-    for property_name, value, other_value in (
-        ("encoding", before.encoding, after.encoding),
-        ("byte order mark", _YES_OR_NO[before.bom], _YES_OR_NO[after.bom]),
-        ("line ends", _LINE_END_NAMES[before.newline], _LINE_END_NAMES[after.newline]),
-    ):
-        if value != other_value:
-            facts.append(f"{property_name} {value} and {other_value}")
+    """Return how two texts differ in a few words, and their diff: of large JSON files by keys where that is shorter."""
+    facts = _compare_forms(before, after)
     old_text = _comparable_text(before)
     new_text = _comparable_text(after)
     if old_text == new_text:
@@ -189,8 +183,8 @@ def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: Reada
     diff = unified_diff(old_text, new_text, display_path(one), to=display_path(other))
     if len(diff) > _MAX_JSON_DIFF_CHARACTERS and _is_json(one) and _is_json(other):
         by_keys = diff_json(old_text, new_text)
-        names = [f"--- {display_path(one)}", f"+++ {display_path(other)}"]
         if by_keys is not None and sum(map(len, by_keys.lines)) < len(diff):
+            names = [f"--- {display_path(one)}", f"+++ {display_path(other)}"]
             # Of folders only the lines are shown.
             key_lines = by_keys.lines or [by_keys.describe()]
             return "; ".join(["different", *facts, by_keys.describe()]), [*names, *key_lines]
@@ -198,6 +192,20 @@ def _diff_texts(before: Decoded, after: Decoded, one: ReadablePath, other: Reada
     if has_marked:
         facts.append("of long lines (~) only the words that differ, so this is no patch")
     return "; ".join(["different", *facts]), lines
+
+
+def _compare_forms(before: Decoded, after: Decoded) -> list[str]:
+    """Say how two texts differ in what is not their lines."""
+    properties = (
+        ("encoding", before.encoding, after.encoding),
+        ("byte order mark", _YES_OR_NO[before.bom], _YES_OR_NO[after.bom]),
+        ("line ends", _LINE_END_NAMES[before.newline], _LINE_END_NAMES[after.newline]),
+    )
+    facts: list[str] = []
+    for name, value, other_value in properties:
+        if value != other_value:
+            facts.append(f"{name} {value} and {other_value}")
+    return facts
 
 
 def _is_json(path: ReadablePath) -> bool:
