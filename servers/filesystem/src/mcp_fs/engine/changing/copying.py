@@ -86,13 +86,9 @@ def copy_entry(
     ):
         with translate_errors(source):
             status = resolved_source.folder.stat(resolved_source.name)
-        is_file = stat.S_ISREG(status.st_mode)
         # Told before anything is copied; the kernel has the last word.
-        if (target_status := read_status_if_exists(resolved_target)) is not None:
-            _refuse_same(source, status, target, target_status)
-            if not (is_file and overwrite) or stat.S_ISDIR(target_status.st_mode):
-                raise name_taken_error(target, target_status, "nothing was copied", overwrite=not is_file)
-        if is_file:
+        _refuse_taken(source, status, resolved_target, target, overwrite=overwrite)
+        if stat.S_ISREG(status.st_mode):
             check_renamed_text(resolved_source, resolved_target, target)
             preparation = prepare_file_copy(
                 resolved_source, source, resolved_target, target, overwrite=overwrite, cancel=cancel
@@ -107,6 +103,30 @@ def copy_entry(
     elif link is not None:
         notes = [*link.describe_at(target), *notes]
     return MoveResult("copied", source.display, target.display, notes)
+
+
+def _refuse_taken(
+    source: ReadablePath,
+    status: os.stat_result,
+    resolved_target: ResolvedPath[WritablePath],
+    target: WritablePath,
+    *,
+    overwrite: bool,
+) -> None:
+    """Check that a copy may get its name.
+
+    Raises:
+        Invalid: it is that of the source itself.
+        Conflict: something is there, and not a file that a file may replace.
+    """
+    target_status = read_status_if_exists(resolved_target)
+    if target_status is None:
+        return
+    _refuse_same(source, status, target, target_status)
+    is_file = stat.S_ISREG(status.st_mode)
+    may_replace = is_file and overwrite and not stat.S_ISDIR(target_status.st_mode)
+    if not may_replace:
+        raise name_taken_error(target, target_status, "nothing was copied", overwrite=not is_file)
 
 
 def _unpack(
@@ -186,8 +206,9 @@ def _describe_contents(writer: ZipWriter) -> str:
     names = [escape_line_breaks(name) for name in writer.top_names()]
     if not names:
         return files
-    more = ", ..." if len(names) > _MAX_NAMED else ""
-    return f"{files}, at its top {', '.join(names[:_MAX_NAMED])}{more}"
+    if len(names) > _MAX_NAMED:
+        names = [*names[:_MAX_NAMED], "..."]
+    return f"{files}, at its top {', '.join(names)}"
 
 
 def _is_served_file(path: ReadablePath) -> bool:
@@ -205,13 +226,17 @@ def _copy_lines(
         resolve_for_writing(target, follow=False) as resolved_target,
         lock_names([resolved_target], cancel),
     ):
-        if (target_status := read_status_if_exists(resolved_target)) is not None:
+        target_status = read_status_if_exists(resolved_target)
+        if target_status is not None:
             _refuse_same(source.place, excerpt.lines.status, target, target_status)
         old_status = read_regular_status(resolved_target, target)
         if old_status is not None and not overwrite:
             raise name_taken_error(target, old_status, "nothing was copied", overwrite=False)
         text = excerpt.lines.read_at(excerpt.begin, min(SAMPLE_BYTES, excerpt.end - excerpt.begin))
-        check_text_for(target, text, b"" if old_status is None else read_head(resolved_target))
+        old_head = b""
+        if old_status is not None:
+            old_head = read_head(resolved_target)
+        check_text_for(target, text, old_head)
         numbers = excerpt.describe_numbers()
         # What was to be read by few stays so.
         with prepare_write(
@@ -231,6 +256,8 @@ def _refuse_same(
     source: ReadablePath, source_status: os.stat_result, target: WritablePath, target_status: os.stat_result
 ) -> None:
     if os.path.samestat(source_status, target_status):
-        both = f"{quote(source.display)} and {quote(target.display)}"
         kind = "folder" if stat.S_ISDIR(source_status.st_mode) else "file"
-        raise Invalid(f"{both} are one {kind}; nothing was copied.", "Choose another name.")
+        raise Invalid(
+            f"{quote(source.display)} and {quote(target.display)} are one {kind}; nothing was copied.",
+            "Choose another name.",
+        )

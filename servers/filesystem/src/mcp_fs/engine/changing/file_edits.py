@@ -198,21 +198,19 @@ def change_files(
         _refuse_same_file(prepared, resolved_changes)
         notes: list[str] = []
         if not dry_run:
-            operations = [
-                _prepare_operation(item, resolved, locks.get(resolved), stack)
-                for item, resolved in zip(prepared, resolved_paths, strict=True)
-            ]
+            operations: list[FileWrite | FileRemoval] = []
+            for item, resolved in zip(prepared, resolved_paths, strict=True):
+                operations.append(_prepare_operation(item, resolved, locks.get(resolved), stack))
             cancel.check()
             apply(operations, journal_entry)
             notes = _prefixed_notes(operations)
-    named = [item for item in prepared if not item.change.is_renamed]
-    return EditResult(
-        [item.outcome for item in named],
-        [item.diff for item in named],
-        dry_run,
-        notes,
-        prepared[0].hash if len(prepared) == 1 else None,
-    )
+    reported = [item for item in prepared if not item.change.is_renamed]
+    outcomes = [item.outcome for item in reported]
+    diffs = [item.diff for item in reported]
+    old_hash = None
+    if len(prepared) == 1:
+        old_hash = prepared[0].hash
+    return EditResult(outcomes, diffs, dry_run, notes, old_hash)
 
 
 def _refuse_too_much(prepared: Sequence[_PreparedChange]) -> None:
@@ -439,8 +437,12 @@ def _revise(change: FileChange, decoded: Decoded, data: bytes) -> tuple[str, str
     """
     path = change.path
     text = decoded.text
-    kind = None if change.creates or change.deletes else kind_of(path.name, data[:HEAD_BYTES])
-    notebook = Notebook.parse(data, text) if kind == "notebook" else None
+    kind = None
+    if not change.creates and not change.deletes:
+        kind = kind_of(path.name, data[:HEAD_BYTES])
+    notebook = None
+    if kind == "notebook":
+        notebook = Notebook.parse(data, text)
     if notebook is not None:
         if change.revise_notebook is None:
             raise notebook_end_error(path)

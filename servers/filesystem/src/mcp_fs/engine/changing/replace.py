@@ -58,6 +58,7 @@ _MAX_FILES_WITH_LINES = 20
 _EXAMPLE_FILES = 3
 _MAX_UNMATCHED_NAMED = 10
 _FOREIGN_WORD = re.compile(r"[!-~]{0,15}[^\x00-\xa0\s]\S{0,15}")
+_MATCHES_NOTHING = re.compile(r"(?!)")
 _MAX_BINARY_NAMED = 5
 _MAX_TEXTS = 100
 # Of what goes and of what comes, where the number of lines changes.
@@ -98,12 +99,19 @@ class Substitution:
         """
         matching = [self._compile_matches(old, new) for old, new in self.replacements.items()]
         substitute = partial(_substitute, matching, cancel)
-        return substitute if "\r" in "".join(self.replacements) else partial(_with_line_feeds, substitute)
+        if "\r" in "".join(self.replacements):
+            return substitute
+        return partial(_with_line_feeds, substitute)
 
     def inside_words_pattern(self) -> re.Pattern[str]:
         """Return a pattern that finds an old text in a longer word, as `cat` in `concatenate`."""
-        parts = [rf"(?<=\w)(?=\w){text}|{text}(?<=\w)(?=\w)" for text in map(re.escape, self.replacements)]
-        return re.compile("|".join(parts) if self.by == "text" else r"(?!)")
+        if self.by != "text":
+            return _MATCHES_NOTHING
+        alternatives: list[str] = []
+        for old in self.replacements:
+            text = re.escape(old)
+            alternatives.append(rf"(?<=\w)(?=\w){text}|{text}(?<=\w)(?=\w)")
+        return re.compile("|".join(alternatives))
 
     def _compile_matches(self, old: str, new: str) -> TextMatches:
         if self.by == "regex":
@@ -116,44 +124,66 @@ class Substitution:
 
         def matches(searched: SearchText) -> NextMatch:
             text = searched.text
-            return lambda offset: (found := compiled.search(text, offset)) and (*found.span(), new)
+
+            def find_next(offset: int) -> tuple[int, int, str] | None:
+                match = compiled.search(text, offset)
+                if match is None:
+                    return None
+                begin, end = match.span()
+                return begin, end, new
+
+            return find_next
 
         return matches
 
 
 def _substitute(matching: Sequence[TextMatches], cancel: CancelToken, text: str) -> tuple[str, Sequence[int]]:
-    growing = SizeLimit(text)
+    """Replace in a text what matches; return it, and how often each of the expressions matched.
+
+    Raises:
+        OverflowError: it would get too long.
+    """
+    size_limit = SizeLimit(text)
     pieces: list[str] = []
     counts = [0] * len(matching)
     position = 0
     searched = SearchText(text)
-    finds = [matches(searched) for matches in matching]
-    upcoming: list[tuple[int, int, int, str]] = []  # of each its next match: begin, minus end, index, new text
+    find_next = [matches(searched) for matches in matching]
+    # Of each expression its next match: begin, minus end, index, new text. So of two that begin together the longer
+    # is the first.
+    upcoming: list[tuple[int, int, int, str]] = []
 
-    def look(index: int, offset: int) -> None:
+    def push_next_match(index: int, offset: int) -> None:
         cancel.check()
-        found = finds[index](offset) if offset <= len(text) else None
-        if found is not None:
-            heappush(upcoming, (found[0], -found[1], index, found[2]))
+        if offset > len(text):
+            return
+        match = find_next[index](offset)
+        if match is not None:
+            begin, end, new = match
+            heappush(upcoming, (begin, -end, index, new))
 
-    for index in range(len(finds)):
-        look(index, 0)
+    for index in range(len(find_next)):
+        push_next_match(index, 0)
     while upcoming:
         begin, minus_end, index, new = heappop(upcoming)
-        if begin < position:  # shares characters with one that was taken
-            look(index, position)
+        if begin < position:  # shares characters with one that was replaced
+            push_next_match(index, position)
             continue
-        pieces += [text[position:begin], growing.replace(-minus_end - begin, new)]
+        end = -minus_end
+        pieces += [text[position:begin], size_limit.replace(end - begin, new)]
         counts[index] += 1
-        position = -minus_end
-        look(index, position + (begin == position))  # the next of the same may not be empty where this one was
+        position = end
+        if begin == end:  # the next of the same may not be empty where this one was
+            push_next_match(index, end + 1)
+        else:
+            push_next_match(index, end)
     return "".join([*pieces, text[position:]]), counts
 
 
 def _with_line_feeds(substitute: Substitute, text: str) -> tuple[str, Sequence[int]]:
     """Substitute in a text whose lines end in CRLF as if they ended in LF, as callers write and search for it."""
-    lines = text.count("\r\n")
-    if not lines or {text.count("\r"), text.count("\n")} != {lines}:
+    line_count = text.count("\r\n")
+    if not line_count or text.count("\r") != line_count or text.count("\n") != line_count:
         return substitute(text)
     new, counts = substitute(text.replace("\r\n", "\n"))
     return re.sub("\r?\n", "\r\n", new), counts
@@ -281,7 +311,9 @@ class _Attempt:
             self.binary_paths.append(path.display)
             return None
         kind = kind_of(path.name, data[:HEAD_BYTES])
-        notebook = Notebook.parse(data, decoded.text) if kind == "notebook" else None
+        notebook = None
+        if kind == "notebook":
+            notebook = Notebook.parse(data, decoded.text)
         try:
             if notebook is not None:
                 return self._try_notebook(path, notebook)

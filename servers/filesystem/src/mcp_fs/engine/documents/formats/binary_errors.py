@@ -97,15 +97,20 @@ def _read_old_sheet(book: bytes, offset: int, max_bytes: int) -> tuple[Errors, i
         read_bytes += _OLD_HEAD.size + len(body)
         if kind == _END or read_bytes > max_bytes:
             break
-        code = None
-        if kind == _BOOLEAN_OR_ERROR and len(body) >= _OLD_CELL_BYTES and body[7]:
-            code = body[6]
-        elif kind == _FORMULA and len(body) >= 14 and body[12:14] == b"\xff\xff" and body[6] == 2:
-            code = body[8]
+        code = _error_code(kind, body)
         if code is not None:
             row, column = _OLD_CELL.unpack_from(body)
             errors[row + 1, column + 1] = _ERROR_WORDS.get(code, "#ERROR!")
     return errors, read_bytes
+
+
+def _error_code(kind: int, body: bytes) -> int | None:
+    """Return the code of the error that the record of a cell has; None for another value."""
+    if kind == _BOOLEAN_OR_ERROR and len(body) >= _OLD_CELL_BYTES and body[7]:
+        return body[6]
+    if kind == _FORMULA and len(body) >= 14 and body[12:14] == b"\xff\xff" and body[6] == 2:
+        return body[8]
+    return None
 
 
 def _old_records(book: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
