@@ -71,9 +71,9 @@ def prepare_file_copy(
     if old_status is not None and not overwrite:
         raise name_taken_error(target, old_status, "nothing was copied", overwrite=False)
     with translate_errors(source):
-        opened = open_regular(resolved_source.folder, resolved_source.name, source)
+        opened_file = open_regular(resolved_source.folder, resolved_source.name, source)
     with ExitStack() as stack:
-        with opened as file:
+        with opened_file as file:
             status = os.fstat(file.fileno())
             fill = partial(_fill_file, source_fd=file.fileno(), source=source, cancel=cancel)
             write = stack.enter_context(
@@ -153,8 +153,8 @@ def prepare_tree_copy(
             target_folder.make_link(resolved_source.folder.read_link(resolved_source.name), temporary)
         elif stat.S_ISDIR(status.st_mode):
             with translate_errors(source):
-                opened = open_tree(resolved_source.folder, resolved_source.name)
-            with opened as folder:
+                opened_folder = open_tree(resolved_source.folder, resolved_source.name)
+            with opened_folder as folder:
                 _refuse_copy_into_itself(source, folder, target_folder)
                 target_folder.make_folder(temporary, 0o700)
                 skipped = _fill_folder(folder, target_folder, temporary, status, cancel, metadata_copier)
@@ -214,8 +214,8 @@ class _TreeCopier(TreeSize):
             elif entry.is_dir():
                 target.make_folder(entry.name, 0o700)
                 with translate_errors(source.path / entry.name):
-                    opened = source.open_folder(entry.name)
-                with opened as source_subfolder, target.open_folder(entry.name) as target_subfolder:
+                    opened_folder = source.open_folder(entry.name)
+                with opened_folder as source_subfolder, target.open_folder(entry.name) as target_subfolder:
                     self.copy(source_subfolder, target_subfolder, depth + 1)
                     target_subfolder.set_mode(stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode))
                 self._copy_metadata(target, entry)
@@ -239,8 +239,8 @@ class _TreeCopier(TreeSize):
         fd = target.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         try:
             with translate_errors(source.path / name):
-                opened = open_regular(source, name)
-            with opened as file:
+                opened_file = open_regular(source, name)
+            with opened_file as file:
                 _fill_file(fd, file.fileno(), source.path / name, self.cancel)
                 set_new_file_metadata(fd, file.fileno())
             self.flush.flush_file(fd)

@@ -99,12 +99,12 @@ class _MissingChain:
     """Folders that are missing, each in the one before.
 
     Attributes:
-        asked: the highest, as the caller spells it.
+        display_path: the highest, as the caller spells it.
         highest: the same, links resolved.
         names_below: those below it.
     """
 
-    asked: WritablePath
+    display_path: WritablePath
     highest: WritablePath
     names_below: Sequence[str]
 
@@ -156,8 +156,8 @@ def _prepare_creations(paths: Sequence[WritablePath], stack: ExitStack, cancel: 
         if not planned_paths:
             continue
         known_paths.update(planned_paths)
-        resolved = stack.enter_context(resolve_for_writing(chain.asked))
-        operations.append(FolderCreation(resolved, chain.asked, chain.names_below, planned_paths, cancel))
+        resolved = stack.enter_context(resolve_for_writing(chain.display_path))
+        operations.append(FolderCreation(resolved, chain.display_path, chain.names_below, planned_paths, cancel))
     return operations
 
 

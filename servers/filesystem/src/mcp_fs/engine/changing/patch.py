@@ -223,13 +223,8 @@ def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) ->
         line = max(min_index, hunk.line - 1 + shift) if hunk.line else None
         start = _find_position(bare_lines, hunk, line, min_index, hunk_label, cancel)
         end = start + len(hunk.old_lines)
-        if (
-            hunk.old_lines
-            and end == len(lines)
-            and hunk.old_lacks_final_newline
-            and _line_end_of(lines[-1]) not in ("", *hunk.old_line_ends[-1:])
-        ):
-            raise NotFound(f"{hunk_label}: its last line has a line end in the file and none in the patch.")
+        if hunk.old_lines and end == len(lines):
+            _check_final_newline(hunk, lines[-1], hunk_label)
         new = _restore_undecodable_lines(_with_line_ends(hunk, lines, start, end), lines[start:end])
         lines[start:end] = new
         bare_lines[start:end] = hunk.new_lines
@@ -238,9 +233,30 @@ def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) ->
     return "".join(lines)
 
 
+def _check_final_newline(hunk: Hunk, last_line: str, hunk_label: str) -> None:
+    """Check that the last line of a file has no end where the patch says so.
+
+    Raises:
+        NotFound: it has one.
+    """
+    if hunk.old_lacks_final_newline and _line_end_of(last_line) not in ("", *hunk.old_line_ends[-1:]):
+        raise NotFound(f"{hunk_label}: its last line has a line end in the file and none in the patch.")
+
+
 def _find_position(
     bare_lines: list[str], hunk: Hunk, line: int | None, min_index: int, hunk_label: str, cancel: CancelToken
 ) -> int:
+    """Return the index of the line at which a hunk begins.
+
+    Args:
+        bare_lines: of the file, without their ends.
+        line: the index that the patch says; None if it says none.
+        min_index: behind the hunk before.
+
+    Raises:
+        NotFound: its lines are not there.
+        Conflict: they are at several places, and not where the patch says.
+    """
     size = len(hunk.old_lines)
     old_lines = list(hunk.old_lines)
     if not old_lines:

@@ -72,10 +72,10 @@ def _list_names(folder: WritablePath, limit: int) -> list[str] | None:
     with (
         suppress(OSError, Problem),
         resolve(folder, follow=False) as resolved,
-        resolved.folder.open_folder(resolved.name) as opened,
+        resolved.folder.open_folder(resolved.name) as listed_folder,
     ):
         names: list[str] = []
-        for entry in islice(opened.scan(), limit):
+        for entry in islice(listed_folder.scan(), limit):
             slash = ""
             if entry.is_dir(follow_symlinks=False):
                 slash = "/"

@@ -92,19 +92,10 @@ if sys.platform != "win32":
         resolved_paths: Iterable[ResolvedPath[Any]], cancel: CancelToken, stack: ExitStack
     ) -> Mapping[ResolvedPath[Any], LockedFile]:
         """Hold the regular files at `resolved_paths` until `stack` ends; what is no such file needs no lock."""
-        # What was there a moment ago only says in which order to go.
-        earlier_statuses = {
-            resolved: _only_regular(resolved.status) or _read_regular_status(resolved) for resolved in resolved_paths
-        }
-        files = {
-            (status.st_dev, status.st_ino): (resolved, status)
-            for resolved, status in earlier_statuses.items()
-            if status is not None
-        }
         locked_identities: set[tuple[int, int]] = set()
         locked_files: dict[ResolvedPath[Any], LockedFile] = {}
         deadline = time.monotonic() + _MAX_WAIT_SECONDS
-        for _, (resolved, earlier_status) in sorted(files.items(), key=lambda item: item[0]):
+        for resolved, earlier_status in _sort_regular_files(resolved_paths):
             status: os.stat_result | None = earlier_status
             while status is not None and (status.st_dev, status.st_ino) not in locked_identities:
                 try:
@@ -120,6 +111,17 @@ if sys.platform != "win32":
                 if status is not None and os.path.samestat(status, opened_status):
                     locked_files[resolved] = LockedFile(fd, status)
         return locked_files
+
+    def _sort_regular_files(
+        resolved_paths: Iterable[ResolvedPath[Any]],
+    ) -> list[tuple[ResolvedPath[Any], os.stat_result]]:
+        """Return a name of each regular file that was there a moment ago, in the one order in which all calls go."""
+        files: dict[tuple[int, int], tuple[ResolvedPath[Any], os.stat_result]] = {}
+        for resolved in resolved_paths:
+            status = _only_regular(resolved.status) or _read_regular_status(resolved)
+            if status is not None:
+                files[status.st_dev, status.st_ino] = (resolved, status)
+        return [files[identity] for identity in sorted(files)]
 
     def _wait_for_flock(fd: int, resolved: ResolvedPath[ReadablePath], cancel: CancelToken, deadline: float) -> bool:
         """Wait for the lock; False where the file system knows none."""
@@ -146,4 +148,6 @@ if sys.platform != "win32":
             return None
 
     def _only_regular(status: os.stat_result | None) -> os.stat_result | None:
-        return status if status is not None and stat.S_ISREG(status.st_mode) else None
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return None
+        return status

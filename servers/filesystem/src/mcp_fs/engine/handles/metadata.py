@@ -24,10 +24,11 @@ class MetadataCopier:
     @property
     def notes(self) -> list[str]:
         """One phrase for each kind of thing that was lost."""
-        return [
-            f"{what} of {number:,} {'entry' if number == 1 else 'entries'} could not be kept"
-            for what, number in self._lost_counts.items()
-        ]
+        notes: list[str] = []
+        for property_name, count in self._lost_counts.items():
+            entries = "entry" if count == 1 else "entries"
+            notes.append(f"{property_name} of {count:,} {entries} could not be kept")
+        return notes
 
     def copy_to(self, folder: Folder[WritablePath], name: str, status: os.stat_result) -> None:
         """Give the entry `name` of `folder`, which nobody else knows of yet, what `status` says; its content is whole.

@@ -60,14 +60,16 @@ def suggest_next_move(path: ReadablePath, list_names: ListNames) -> str:
             "What is in an archive is listed and read by `read_text`, found by `find_files`, searched by `search_text`."
         )
     for parts in _iterate_spellings(path):
-        if (candidate := _find_ignoring_case(path, parts, list_names)) is not None:
+        candidate = _find_ignoring_case(path, parts, list_names)
+        if candidate is not None:
             return f"Did you mean {quote(candidate.display)}?"
     if any(character in path.name for character in "*?"):
         return "A path is not a glob; `find_files` and `search_text` take one as `glob`."
     if names is None:
         # Windows does not tell what lies below a file from what is not there.
-        if archived := _suggest_archive_member(path, list_names):
-            return archived
+        member_suggestion = _suggest_archive_member(path, list_names)
+        if member_suggestion is not None:
+            return member_suggestion
         return _suggest_nearest_folder(path, list_names)
     return _suggest_similar_names(path, names)
 
@@ -127,4 +129,6 @@ def _find_ignoring_case(path: ReadablePath, parts: tuple[str, ...], list_names: 
         if len(matching_names) != 1:
             return None
         candidate = candidate / matching_names[0]
-    return candidate if parts and candidate.parts != path.parts else None
+    if not parts or candidate.parts == path.parts:
+        return None
+    return candidate

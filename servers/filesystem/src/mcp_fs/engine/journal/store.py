@@ -252,7 +252,7 @@ class JournalStore:
             used_bytes: those that are to come.
         """
         protected_names = {entry_id.name for entry_id in chain.from_iterable(self._protected)}
-        max_bytes = self._max_bytes_after_cleaning(used_bytes + sum(kept.size for kept in entry_ids))
+        max_bytes = self._max_bytes_after_cleaning(used_bytes + sum(entry_id.size for entry_id in entry_ids))
         is_over_limit = False
         for number, entry_id in enumerate(entry_ids):
             content_names = contents.pop(entry_id.name, ())
@@ -306,7 +306,7 @@ def _sort_names(names: Sequence[str]) -> tuple[list[EntryId], dict[str, list[str
             contents.setdefault(stem, []).append(name)
         elif (entry_id := _parse_entry_id(name)) is not None:
             entry_ids.append(entry_id)
-    return sorted(entry_ids, key=lambda kept: kept.name, reverse=True), contents
+    return sorted(entry_ids, key=lambda entry_id: entry_id.name, reverse=True), contents
 
 
 def _remove_entry_files(top: Folder[WritablePath], name: str, contents: Sequence[str]) -> None:
@@ -327,7 +327,9 @@ def _encode_state(state: EntryState | None) -> Any:
 
 
 def _decode_state(encoded: Any) -> EntryState | None:
-    return None if encoded is None else EntryState(*encoded)
+    if encoded is None:
+        return None
+    return EntryState(*encoded)
 
 
 def _parse_entry_id(name: str) -> EntryId | None:

@@ -32,6 +32,7 @@ __all__ = ["Archive", "open_archive"]
 MAX_BYTES = 4 << 30
 MAX_ENTRIES = 100_000
 _MAX_DEPTH = 100
+_MAX_NAMED = 5
 _MAX_DIRECTORY_BYTES = 32 << 20
 _BLOCK_BYTES = 1 << 20
 _END_BYTES = 66_000
@@ -97,7 +98,7 @@ class Archive:
         count = 0
         with ExitStack() as stack:
             flush = TreeFlush()
-            opened = _OpenFolders(folder, stack, flush)
+            open_folders = _OpenFolders(folder, stack, flush)
             for member in members:
                 self._cancel.check()
                 names = member.names[depth:]
@@ -105,18 +106,20 @@ class Archive:
                     continue
                 if member.names[:-1] in repository_folders and names[-1].casefold() in COMPLETES_GIT_FOLDER:
                     self._skip("protected", member)
-                elif self._unpack_member(member, names, opened, flush):
+                elif self._unpack_member(member, names, open_folders, flush):
                     count += 1
                     report_progress(count, None, f"{count:,} files")
-            opened.sync()
+            open_folders.sync()
         return count
 
     def notes(self) -> list[str]:
         """Return what was left out, one phrase a reason, the first few named."""
         notes: list[str] = []
         for reason, names in self.skipped.items():
-            more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-            notes.append(f"{reason}: {', '.join(map(_label, names[:5]))}{more}")
+            more = ""
+            if len(names) > _MAX_NAMED:
+                more = f" and {len(names) - _MAX_NAMED:,} more"
+            notes.append(f"{reason}: {', '.join(map(_label, names[:_MAX_NAMED]))}{more}")
         return notes
 
     @cached_property
@@ -128,7 +131,7 @@ class Archive:
             member = _Member(names, info)
             if self.inner and names[: len(self.inner)] != self.inner:
                 continue
-            if ".." in names or "\0" in info.filename or info.filename.startswith(("/", "\\")) or ":" in raw_names[0]:
+            if _leads_out(info.filename, raw_names):
                 self._skip("a place outside", member)
             elif len(names) > _MAX_DEPTH:
                 self._skip("too deep", member)
@@ -138,13 +141,15 @@ class Archive:
                 members.append(member)
         return members
 
-    def _unpack_member(self, member: _Member, names: tuple[str, ...], opened: _OpenFolders, flush: TreeFlush) -> bool:
+    def _unpack_member(
+        self, member: _Member, names: tuple[str, ...], open_folders: _OpenFolders, flush: TreeFlush
+    ) -> bool:
         """Unpack one member; return whether it is a file that is there now."""
         try:
             if member.info.is_dir():
-                opened.folder_of(names)
+                open_folders.folder_of(names)
                 return False
-            folder = opened.folder_of(names[:-1])
+            folder = open_folders.folder_of(names[:-1])
             path = folder.path / names[-1]
             fd = folder.open(path.name, _NEW_FILE, 0o600)
         except Problem:
@@ -212,19 +217,27 @@ class _OpenFolders:
             Problem: it is protected.
             OSError: a file has its name.
         """
-        shared = 0
-        while shared < min(len(names), len(self._names)) and names[shared] == self._names[shared]:
-            shared += 1
-        while len(self._open) > shared:
+        shared_depth = 0
+        for name, open_name in zip(names, self._names, strict=False):
+            if name != open_name:
+                break
+            shared_depth += 1
+        while len(self._open) > shared_depth:
             self._close_last()
-        for name in names[shared:]:
-            above = self._open[-1] if self._open else self._top
-            _ = above.path / name
+        for name in names[shared_depth:]:
+            parent = self._deepest
+            _ = parent.path / name  # refuses what is protected
             with suppress(FileExistsError):
-                above.make_folder(name)
-            self._open.append(self._stack.enter_context(above.open_folder(name)))
+                parent.make_folder(name)
+            self._open.append(self._stack.enter_context(parent.open_folder(name)))
             self._names = (*self._names, name)
-        return self._open[-1] if self._open else self._top
+        return self._deepest
+
+    @property
+    def _deepest(self) -> Folder[WritablePath]:
+        if self._open:
+            return self._open[-1]
+        return self._top
 
     def sync(self) -> None:
         while self._open:
@@ -277,6 +290,11 @@ def _check_directory(file: BinaryIO, label: str) -> None:
         (directory_bytes,) = struct.unpack_from("<Q", end, at64 + 40)
     if directory_bytes > _MAX_DIRECTORY_BYTES:
         raise _too_large_error(label)
+
+
+def _leads_out(path: str, names: Sequence[str]) -> bool:
+    """Return whether the path of a member, split into names, is none below the folder that it is unpacked to."""
+    return ".." in names or "\0" in path or path.startswith(("/", "\\")) or ":" in names[0]
 
 
 def _label(name: str) -> str:
