@@ -5,7 +5,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from postgres.serving import Base, inside, make, text_of
+from postgres.serving import Base, inside, major, make, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -255,3 +255,72 @@ async def test_partitions_stay_behind_their_table_and_materialized_views_are_lis
         listed = text_of(await wire.call("list_objects"))
         assert "public.events" in listed and "public.words" in listed and "day_7" not in listed, listed
         assert "- day_1 FOR VALUES" in text_of(await wire.call("get_table", table="events"))
+
+
+_KEPT_INDEXES = """
+CREATE TABLE prefixed (word text, number int);
+CREATE INDEX prefixed_word ON prefixed (word COLLATE "C");
+CREATE INDEX prefixed_both ON prefixed (word, number);
+CREATE TABLE ordered (a int, b int, c int);
+CREATE INDEX ordered_two ON ordered (a, b DESC);
+CREATE INDEX ordered_three ON ordered (a, b, c);
+CREATE TABLE excluded (span int4range, EXCLUDE USING gist (span WITH &&));
+CREATE INDEX excluded_plain ON excluded USING gist (span);
+CREATE TABLE replicated (id int NOT NULL);
+CREATE UNIQUE INDEX replicated_first ON replicated (id);
+CREATE UNIQUE INDEX replicated_second ON replicated (id);
+ALTER TABLE replicated REPLICA IDENTITY USING INDEX replicated_second;
+CREATE TABLE parted (id int) PARTITION BY RANGE (id);
+CREATE TABLE parted_one PARTITION OF parted FOR VALUES FROM (0) TO (9);
+CREATE INDEX parted_own ON parted_one (id);
+CREATE INDEX parted_all ON ONLY parted (id);
+CREATE INDEX parted_attached ON parted_one (id);
+ALTER INDEX parted_all ATTACH PARTITION parted_attached;
+CREATE TABLE constrained (id int);
+CREATE UNIQUE INDEX constrained_plain ON constrained (id);
+ALTER TABLE constrained ADD CONSTRAINT constrained_rule UNIQUE (id);
+"""
+
+
+@pytest.mark.reported("mfvanek/pg-index-health#76")
+@pytest.mark.reported("PeerDB-io/peerdb#3799")
+@pytest.mark.reported("e2b-dev/infra#3407")
+async def test_an_index_that_may_go_is_one_whose_work_another_does() -> None:
+    base = make(_KEPT_INDEXES)
+    async with inside("--dba", base.url("owner")) as wire:
+        report = text_of(await wire.call("get_health", areas=["indexes"]))
+    dispensable = {line.split(" index ")[1].split(" (")[0] for line in report.splitlines() if " index " in line}
+    assert dispensable == {"excluded_plain", "replicated_first", "parted_own", "constrained_plain"}, report
+    for name in dispensable:
+        base.run(f"DROP INDEX {name}")
+
+
+@pytest.mark.reported("mfvanek/pg-index-health#76")
+async def test_the_stricter_of_two_unique_indexes_is_kept() -> None:
+    if major() < 15:
+        pytest.skip("NULLS NOT DISTINCT came with PostgreSQL 15")
+    base = make(
+        "CREATE TABLE one (id int); CREATE UNIQUE INDEX loose ON one (id);"
+        "CREATE UNIQUE INDEX strict ON one (id) NULLS NOT DISTINCT;"
+    )
+    async with inside("--dba", base.url("owner")) as wire:
+        report = text_of(await wire.call("get_health", areas=["indexes"]))
+    assert "duplicate index loose" in report and "duplicate index strict" not in report, report
+
+
+@pytest.mark.reported("OPMDG/check_pgactivity#292")
+@pytest.mark.reported("ankane/pghero#542")
+async def test_a_sequence_ends_where_the_column_does_that_it_fills() -> None:
+    base = make(
+        "CREATE SEQUENCE shared_numbers; CREATE TABLE orders (id int DEFAULT nextval('shared_numbers'));"
+        "SELECT setval('shared_numbers', 2000000000);"
+        "CREATE TABLE falling (id int GENERATED ALWAYS AS IDENTITY (INCREMENT -1 MINVALUE -100));"
+        "SELECT setval('falling_id_seq', -90);"
+        "CREATE TABLE countdown (id int GENERATED ALWAYS AS IDENTITY (INCREMENT -1 MINVALUE 1 MAXVALUE 100 START 100));"
+        "SELECT setval('countdown_id_seq', 90);"
+    )
+    async with inside("--dba", base.url("owner")) as wire:
+        report = text_of(await wire.call("get_health", areas=["sequences"]))
+    assert "sequence shared_numbers is at 2000000000 of 2147483647 (93 %)" in report, report
+    assert "sequence falling_id_seq is at -90 of -100 (90 %)" in report, report
+    assert "countdown" not in report, report

@@ -26,6 +26,22 @@ _INDEX_SIZE = (
     " ELSE pg_size_pretty(pg_relation_size({index}.indexrelid)) END"
 )
 
+# Indexes with whether they may go if another does the same: a table's identity in replication, a rule that excludes and
+# the part of a partitioned index can't be replaced by one that is merely there. Nulls are alike since PostgreSQL 15.
+_INDEXES_WITH_DUTIES = """index_duties AS (SELECT i.*,
+    coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) AS has_nulls_alike,
+    EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u')) AS is_constraint,
+    NOT (i.indisprimary OR i.indisreplident OR i.indisexclusion
+        OR EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = i.indexrelid)) AS may_go
+    FROM pg_index i)"""
+# One index keeps every rule that the other keeps.
+_REPLACES = """(NOT {other}.indisunique OR {one}.indisunique AND {one}.indimmediate >= {other}.indimmediate
+            AND {one}.has_nulls_alike >= {other}.has_nulls_alike)"""
+# Read forward or backward, one index has the order of the other: a column's options flip both, 1 and 2, when read back.
+_SORTS_ALIKE = """(SELECT count(DISTINCT x # y) = 1 AND bool_and(x # y IN (0, 3)) FROM unnest(
+            string_to_array(a.indoption::text, ' ')::integer[],
+            (string_to_array(b.indoption::text, ' ')::integer[])[1:a.indnkeyatts]) AS options (x, y))"""
+
 _INDEXES = [
     # A failed CREATE INDEX CONCURRENTLY leaves one behind, which costs writes and serves nobody.
     (
@@ -39,10 +55,10 @@ _INDEXES = [
     (
         _LATER,
         "DROP INDEX CONCURRENTLY it: the other does the same",
-        f"""WITH {LOCKED_RELATIONS}
+        f"""WITH {LOCKED_RELATIONS}, {_INDEXES_WITH_DUTIES}
     SELECT format('duplicate index %s (%s) of %s on %s', a.indexrelid::regclass,
         {_INDEX_SIZE.format(index="a")}, b.indexrelid::regclass, a.indrelid::regclass)
-    FROM pg_index a JOIN pg_index b ON a.indrelid = b.indrelid AND a.indexrelid <> b.indexrelid
+    FROM index_duties a JOIN index_duties b ON a.indrelid = b.indrelid AND a.indexrelid <> b.indexrelid
         AND a.indkey = b.indkey AND a.indclass = b.indclass AND a.indcollation = b.indcollation AND a.indoption =
             b.indoption
         AND CASE WHEN num_nulls(a.indexprs, a.indpred, b.indexprs, b.indpred) = 4 THEN true
@@ -51,23 +67,25 @@ _INDEXES = [
                 IS NOT DISTINCT FROM (pg_get_expr(b.indexprs, b.indrelid), pg_get_expr(b.indpred, b.indrelid)) END
     JOIN pg_class c ON c.oid = a.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_class d ON d.oid = b.indexrelid AND d.relam = c.relam
-    WHERE {_USER} AND NOT a.indisprimary AND a.indisvalid AND b.indisvalid
-        AND (NOT a.indisunique AND (b.indisunique OR a.indexrelid > b.indexrelid)
-             OR a.indisunique AND b.indisunique AND (b.indisprimary OR a.indexrelid > b.indexrelid))""",
+    WHERE {_USER} AND a.indisvalid AND b.indisvalid AND a.may_go AND {_REPLACES.format(one="b", other="a")}
+        AND (NOT (b.may_go AND {_REPLACES.format(one="a", other="b")})
+            OR (a.is_constraint, -a.indexrelid::bigint) < (b.is_constraint, -b.indexrelid::bigint))""",
     ),
     (
         _LATER,
         "DROP INDEX CONCURRENTLY it, unless it is needed for being small",
-        f"""WITH {LOCKED_RELATIONS}
+        f"""WITH {LOCKED_RELATIONS}, {_INDEXES_WITH_DUTIES}
     SELECT format('index %s (%s) on %s is covered by %s, which begins with the same columns',
         a.indexrelid::regclass,
         {_INDEX_SIZE.format(index="a")}, a.indrelid::regclass, b.indexrelid::regclass)
-    FROM pg_index a JOIN pg_index b ON a.indrelid = b.indrelid AND b.indnkeyatts > a.indnkeyatts
+    FROM index_duties a JOIN pg_index b ON a.indrelid = b.indrelid AND b.indnkeyatts > a.indnkeyatts
         AND (string_to_array(b.indkey::text, ' '))[1:a.indnkeyatts] = string_to_array(a.indkey::text, ' ')
         AND (string_to_array(b.indclass::text, ' '))[1:a.indnkeyatts] = string_to_array(a.indclass::text, ' ')
+        AND (string_to_array(b.indcollation::text, ' '))[1:a.indnkeyatts] = string_to_array(a.indcollation::text, ' ')
+        AND {_SORTS_ALIKE}
     JOIN pg_class c ON c.oid = a.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_class d ON d.oid = b.indexrelid AND d.relam = c.relam JOIN pg_am m ON m.oid = c.relam AND m.amname = 'btree'
-    WHERE {_USER} AND NOT a.indisunique AND a.indexprs IS NULL AND b.indexprs IS NULL AND a.indpred IS NULL
+    WHERE {_USER} AND NOT a.indisunique AND a.may_go AND a.indexprs IS NULL AND b.indexprs IS NULL AND a.indpred IS NULL
         AND b.indpred IS NULL AND a.indisvalid AND b.indisvalid AND NOT a.indkey::text ~ '(^| )0( |$)'
     ORDER BY c.relpages DESC, 1""",
     ),
