@@ -206,3 +206,10 @@ async def test_lists_that_end_early_say_of_how_many() -> None:
         async with inside("--dba", f"app={base.url('reader')}") as wire:
             said = text_of(await wire.call("list_sessions", which="all"))
             assert "are hidden" in said and "no other session of this role is busy" in said, said
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("spelling", ["off", "0", "no"])
+async def test_autovacuum_is_off_however_that_is_spelled(spelling: str) -> None:
+    base = make(f"CREATE TABLE neglected (id int) WITH (autovacuum_enabled = {spelling})")
+    assert "neglected: autovacuum is switched off for it" in await findings(base, "vacuum")

@@ -138,8 +138,8 @@ _VACUUM = [
         "ALTER TABLE it RESET (autovacuum_enabled)",
         f"""SELECT format('%s: autovacuum is switched off for it', c.oid::regclass) FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {_USER} AND 'autovacuum_enabled=false' = ANY (c.reloptions) OR 'autovacuum_enabled=off' = ANY
-        (c.reloptions)""",
+    WHERE {_USER} AND EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
+        WHERE o.option_name = 'autovacuum_enabled' AND NOT o.option_value::boolean)""",
     ),
     (
         _NOW,
