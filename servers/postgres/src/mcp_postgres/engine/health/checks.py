@@ -299,24 +299,32 @@ _REPLICATION = [
         AND current_setting('restore_command', true) = ''""",
     ),
 ]
+# The largest number that fits into all columns which the sequence `c` fills: its own, and those with it as a default.
+_COLUMN_MAXIMUM = """(SELECT min(CASE a.atttypid WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647
+                ELSE 9223372036854775807 END) FROM pg_attribute a
+                WHERE (a.attrelid, a.attnum) IN (
+                    SELECT d.refobjid, d.refobjsubid FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+                        AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                    UNION ALL SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+                        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
+                        AND d.refobjid = c.oid))"""
 _SEQUENCES = [
     (
         _NOW,
         "ALTER the column and the sequence to bigint before it ends",
         f"""WITH {LOCKED_RELATIONS}
-    SELECT format('sequence %s is at %s of %s (%s %%)', x.oid::regclass, x.last, x.most, round(100.0 * x.last /
-        x.most))
-    FROM (SELECT c.oid, (CASE WHEN c.relkind = 'S' AND NOT {IS_LOCKED.format(oid="c.oid")} THEN
-        pg_sequence_last_value(c.oid) END)::numeric AS last,
-        least(q.seqmax, CASE a.atttypid
-            WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE q.seqmax END)::numeric AS most
-        FROM pg_sequence q JOIN pg_class c ON c.oid = q.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-        LEFT JOIN pg_depend d ON d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND
-            d.refobjsubid > 0
-        LEFT JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-        WHERE {_USER} AND q.seqincrement > 0 AND NOT q.seqcycle
-            AND CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, 'SELECT, USAGE') END) x
-    WHERE x.last > 0.75 * x.most""",
+    SELECT format('sequence %s is at %s of %s (%s %%)', x.oid::regclass, x.last, x.most, round(100.0 * x.used))
+    FROM (SELECT y.*, (y.last - y.least) / (y.most - y.least) AS used
+        FROM (SELECT c.oid, (CASE WHEN c.relkind = 'S' AND NOT {IS_LOCKED.format(oid="c.oid")} THEN
+            pg_sequence_last_value(c.oid) END)::numeric AS last,
+            (CASE WHEN q.seqincrement > 0 THEN q.seqmin ELSE q.seqmax END)::numeric AS least,
+            (CASE WHEN q.seqincrement > 0 THEN least(q.seqmax, {_COLUMN_MAXIMUM})
+                ELSE greatest(q.seqmin, -{_COLUMN_MAXIMUM} - 1) END)::numeric AS most
+            FROM pg_sequence q JOIN pg_class c ON c.oid = q.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE {_USER} AND NOT q.seqcycle
+                AND CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, 'SELECT, USAGE') END) y
+        WHERE y.most <> y.least) x
+    WHERE x.used > 0.75""",
     )
 ]
 _CONSTRAINTS = [
