@@ -237,6 +237,7 @@ class Import:
         descriptions: what the values of each column are like; in a dry run.
         written: the form of the file, if it is unusual.
         records: how many the file has: the table's triggers or constraints may let fewer in.
+        notes: sentences about the table as it is now.
     """
 
     table: str
@@ -247,6 +248,7 @@ class Import:
     descriptions: Sequence[str] = ()
     written: str = ""
     records: int | None = None
+    notes: Sequence[str] = ()
 
     def text(self) -> str:
         lines = [self._summary()]
@@ -255,6 +257,7 @@ class Import:
             lines.append(f"Left out by a trigger or constraint of the table: {left_out}.")
         if self.written:
             lines.append(f"In the file {to_one_line(self.written)}.")
+        lines.extend(map(to_one_line, self.notes))
         return "\n".join(lines)
 
     def _summary(self) -> str:

@@ -21,7 +21,7 @@ from mcp_postgres.engine.catalog.syntax_suggestions import (
     suggest_parameters,
     suggest_syntax,
 )
-from mcp_postgres.engine.connection.errors import MissingName
+from mcp_postgres.engine.connection.errors import DuplicateKey, MissingName
 from mcp_postgres.engine.connection.session import Session, fetch_json
 
 __all__ = ["add_suggestion"]
@@ -110,6 +110,8 @@ async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, i
         return NotFound(problem.failure, names or problem.fix)
     if isinstance(problem, Refused):
         return await _with_readable_columns(problem, run_within)
+    if isinstance(problem, DuplicateKey):
+        return problem
     word = _suggest_word(problem, sql, is_schema=is_schema)
     if not word and "SQLSTATE 42601" in problem.failure:
         word = await run_within(partial(_suggest_at_error, message=problem.failure, sql=sql))

@@ -23,11 +23,12 @@ from mcp_postgres.engine.change.commit import (
     can_reach_server,
 )
 from mcp_postgres.engine.change.effects import Effects, RowChanges
+from mcp_postgres.engine.change.lagging_sequences import explain_duplicate
 from mcp_postgres.engine.change.non_transactional import NON_TRANSACTIONAL, run_non_transactional
 from mcp_postgres.engine.change.objects import NAMED_OPTIONS_SETTING
 from mcp_postgres.engine.change.row_statements import ROW_VERBS, RowStatements, is_row_statement
 from mcp_postgres.engine.change.schema_statements import MAINTENANCE_TAGS, run_schema_statement
-from mcp_postgres.engine.connection.errors import in_doubt_problem, locate_problem, to_problem
+from mcp_postgres.engine.connection.errors import DuplicateKey, in_doubt_problem, locate_problem, to_problem
 from mcp_postgres.engine.connection.pool import run_shielded
 from mcp_postgres.engine.connection.session import Session, use_catalog_path
 from mcp_postgres.engine.pools import ConnectionPools
@@ -75,7 +76,10 @@ async def run_change(pools: ConnectionPools, pages: ResultPages, request: Change
     is_tried_only = dry_run or is_tried_as_role or request.is_rolled_back
     change = run_shielded(_run_change(pools, pages, request, dry_run=is_tried_only))
     is_schema = isinstance(request, Migration)
-    return await pools.run_with_suggestion(request.database, request.sql, change, is_schema=is_schema)
+    try:
+        return await pools.run_with_suggestion(request.database, request.sql, change, is_schema=is_schema)
+    except DuplicateKey as duplicate:
+        raise await explain_duplicate(pools, request.database, duplicate) from duplicate
 
 
 async def _run_change(pools: ConnectionPools, pages: ResultPages, request: Changes, *, dry_run: bool) -> Change:

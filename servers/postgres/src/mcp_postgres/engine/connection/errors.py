@@ -14,6 +14,7 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, 
 
 __all__ = [
     "NOT_UTF8_ADVICE",
+    "DuplicateKey",
     "LockTimeout",
     "MissingName",
     "hide_values",
@@ -64,6 +65,7 @@ _LOCKED_ROW = re.compile(r'while \w+ tuple \(\d+,\d+\) in relation "(.+)"')
 # `pg_`.
 _POWERFUL_FUNCTION = re.compile(r"permission denied for function (?:pg_|lo_(?:import|export)\b)")
 _QUOTED_PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
+_DUPLICATE_KEY = "23505"
 # The next move, where PostgreSQL tells none.
 _NEXT_MOVES = {
     "22003": "Send a smaller value, or choose a larger type.",
@@ -71,7 +73,7 @@ _NEXT_MOVES = {
     "22P02": "Send a value of that type.",
     "23502": "Give it a value.",
     "23503": "Insert what it points to first, or delete what points to it: one call takes several statements.",
-    "23505": "Such a row is there: INSERT ... ON CONFLICT DO UPDATE SET ... changes it.",
+    _DUPLICATE_KEY: "Such a row is there: INSERT ... ON CONFLICT DO UPDATE SET ... changes it.",
     "23514": "`get_table` shows the check.",
     "34000": "Send the query itself: no cursor outlives a call.",
     **dict.fromkeys(("42701", "42710", "42723", "42P06", "42P07"), "`search_schema` finds it. Choose another name."),
@@ -147,6 +149,20 @@ class LockTimeout(Conflict):
         self.row_table = row_table
 
 
+class DuplicateKey(Invalid):
+    """A row has a key that another one has.
+
+    Attributes:
+        schema: that of the table.
+        table: its name, or that of its partition.
+    """
+
+    def __init__(self, failure: str, fix: str, *, schema: str, table: str) -> None:
+        super().__init__(failure, fix)
+        self.schema = schema
+        self.table = table
+
+
 @contextmanager
 def hide_values(hidden: bool) -> Generator[None]:
     """Within the block, if that is wanted, no problem quotes values of rows: masked columns are among them."""
@@ -184,6 +200,8 @@ def locate_problem(problem: Problem, prefix: str) -> Problem:
         return MissingName(f"{prefix}{problem.failure}", problem.fix, kind=problem.kind, name=problem.name)
     if isinstance(problem, LockTimeout):
         return LockTimeout(f"{prefix}{problem.failure}", problem.fix, row_table=problem.row_table)
+    if isinstance(problem, DuplicateKey):
+        return DuplicateKey(f"{prefix}{problem.failure}", problem.fix, schema=problem.schema, table=problem.table)
     return type(problem)(f"{prefix}{problem.failure}", problem.fix)
 
 
@@ -413,7 +431,11 @@ def _other_problem(report: _Report) -> Problem:
     next_move = ""
     if not report.error.diag.message_hint:
         next_move = _find_next_move(report)
-    return report.invalid(f"{report.more} {next_move}".strip())
+    problem = report.invalid(f"{report.more} {next_move}".strip())
+    diag = report.error.diag
+    if report.state == _DUPLICATE_KEY and diag.schema_name and diag.table_name:
+        return DuplicateKey(problem.failure, problem.fix, schema=diag.schema_name, table=diag.table_name)
+    return problem
 
 
 def _find_next_move(report: _Report) -> str:

@@ -41,7 +41,12 @@ from mcp_batteries.sql.transfer.records import (
 from mcp_postgres.engine.admission.statements import admit, judge
 from mcp_postgres.engine.catalog.description import find_table
 from mcp_postgres.engine.change.commit import CHECK_CONSTRAINTS, COMMIT, FIND_CHANGED_CATALOGS, READ_TRANSACTION_ID
-from mcp_postgres.engine.connection.errors import MissingName, locate_problem, to_problem
+from mcp_postgres.engine.change.lagging_sequences import (
+    LaggingSequence,
+    explain_duplicate,
+    find_lagging_sequences,
+)
+from mcp_postgres.engine.connection.errors import DuplicateKey, MissingName, locate_problem, to_problem
 from mcp_postgres.engine.connection.pool import run_shielded
 from mcp_postgres.engine.connection.result_values import MASK, NO_ENCODING, Column
 from mcp_postgres.engine.connection.session import Session, fetch_json, use_catalog_path
@@ -207,11 +212,15 @@ async def import_rows(pools: ConnectionPools, table: ImportTable, file: ServedFi
     Raises:
         Problem: the file can't be read, or its records don't fit; nothing is changed then.
     """
-    return await run_shielded(_import_rows(pools, table, file, dry_run=dry_run))
-
-
-async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:
     source = await _inspect_file(file, dry_run=dry_run)
+    filled_columns = {str(field).strip().lower() for field in source.fields}
+    try:
+        return await run_shielded(_import_rows(pools, table, source, dry_run=dry_run))
+    except DuplicateKey as duplicate:
+        raise await explain_duplicate(pools, table.database, duplicate, filled_columns=filled_columns) from duplicate
+
+
+async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _ImportSource, *, dry_run: bool) -> Import:
     header = source.fields
     async with pools.session(table.database, writes=True) as session:
         transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
@@ -231,6 +240,8 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedF
             if source.is_csv and error.sqlstate in _NOT_OF_THE_TYPE:
                 problem = Invalid(problem.failure, "If that stands for nothing, name it in `nulls`.")
             raise locate_problem(problem, _copy_context(session, error)) from error
+        names = [column["name"] for column in columns]
+        lagging = await find_lagging_sequences(session, table.database, target["oid"], names)
         if dry_run:
             await session.run("ROLLBACK")
         else:
@@ -238,7 +249,6 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedF
     summary: Sequence[str] = ()
     if source.summary:
         summary = source.summary.describe()
-    names = [column["name"] for column in columns]
     written = source.dialect.describe(header)
     return Import(
         table=target["spelled"],
@@ -249,7 +259,12 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, file: ServedF
         descriptions=summary,
         written=written,
         records=copied.records,
+        notes=[_describe_lag(sequence) for sequence in lagging],
     )
+
+
+def _describe_lag(sequence: LaggingSequence) -> str:
+    return f"The sequence of {quote(sequence.column)} is behind the rows: {sequence.remedy}."
 
 
 async def _find_or_create_table(
@@ -341,7 +356,7 @@ async def _copy_into(
     names = ", ".join(column["spelled"] for column in columns)
     nulls = ", ".join(["NULL"] * len(columns))
     # What hangs on the table runs as for any other change.
-    insert_nothing = f"INSERT INTO {target['spelled']} ({names}) SELECT {nulls} WHERE false"
+    insert_nothing = f"INSERT INTO {target['spelled']} ({names}) OVERRIDING SYSTEM VALUE SELECT {nulls} WHERE false"
     await judge(session, internal_statement(table.database, insert_nothing), allow_sequences=True)
     copy_target = f"{target['spelled']} ({names}) FROM STDIN"
     with source.open() as raw:
