@@ -385,3 +385,24 @@ async def test_of_a_masked_column_nobody_is_told_how_far_its_numbers_are(tmp_pat
         assert "behind" not in text_of(await wire.call("copy_from_file", file="rows.csv", table="always"))
         said = text_of(await wire.call("copy_from_file", file="rows.csv", table="parted"))
         assert "is behind the rows: the operator can bring it up by" in said, said
+
+
+@pytest.mark.reported("supabase/supabase#20349")
+@pytest.mark.reported("cockroachdb/cockroach#136758")
+async def test_truncate_takes_rows_too_that_policies_hide_which_is_told() -> None:
+    base = make(
+        "CREATE TABLE accounts (id int, holder text); INSERT INTO accounts VALUES (1, 'reader'), (2, 'somebody');"
+        "ALTER TABLE accounts ENABLE ROW LEVEL SECURITY; GRANT ALL ON accounts TO reader;"
+        "CREATE POLICY own ON accounts TO reader USING (holder = current_user);"
+    )
+    base.run("GRANT reader TO owner")
+    hidden = "with the rows that policies hide from the role, of which no sample shows any: public.accounts\n"
+    try:
+        async with inside("--write", base.url("owner")) as wire:
+            said = text_of(await wire.call("write_rows", sql="TRUNCATE accounts", as_role="reader"))
+            assert f"TRUNCATE TABLE, {hidden}" in said, said
+            assert "hide" not in text_of(await wire.call("write_rows", sql="TRUNCATE accounts", dry_run=True))
+    finally:
+        base.run("REVOKE reader FROM owner")
+    async with inside("--write", base.url("reader")) as wire:
+        assert f"TRUNCATE TABLE, {hidden}" in text_of(await wire.call("write_rows", sql="TRUNCATE accounts"))

@@ -6,6 +6,7 @@ An EXPLAIN among them shows the plan of such a statement, after what stands befo
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import psycopg
 
@@ -14,10 +15,11 @@ from mcp_batteries.sql.results.changes import Step
 from mcp_batteries.sql.results.rows import RowPage
 from mcp_postgres.engine.admission.explained import Explained, parse_explain
 from mcp_postgres.engine.admission.statements import judge, result_columns
+from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer
 from mcp_postgres.engine.connection.result_values import RowWriter
-from mcp_postgres.engine.connection.session import Session, keep_settings_apart, use_catalog_path
+from mcp_postgres.engine.connection.session import Session, fetch_json, keep_settings_apart, use_catalog_path
 from mcp_postgres.engine.query.pages import ResultPages
 from mcp_postgres.policy import Changes, Migration, ReadStatement, inner_statement
 from mcp_postgres.statement_splitter import strip_leading_comments
@@ -32,6 +34,13 @@ _PREPARE = "PREPARE mcp_gate AS "
 _ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE|EXPLAIN)\b|\(", re.I)
 _TRUNCATE = re.compile(r"TRUNCATE\b", re.I)
 _SYNTAX_ERROR = "42601"
+# What TRUNCATE has locked although policies hide rows of it from the role: none of them holds for TRUNCATE.
+_EMPTIED_BESIDE_POLICIES = f"""
+SELECT coalesce(json_agg({QUALIFIED_NAME} ORDER BY c.oid), '[]')::text
+FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND c.relkind IN ('r', 'p')
+    AND row_security_active(c.oid)
+"""
 
 
 def is_row_statement(head: str) -> bool:
@@ -74,8 +83,9 @@ class RowStatements:
         await self._set_role(acting=True)
         (answer,) = await self.session.run_pipeline((part.sql, part.parameters))
         if _TRUNCATE.match(head) and answer.tag == "TRUNCATE TABLE":
+            emptied: list[str] = await fetch_json(self.session, _EMPTIED_BESIDE_POLICIES)
             await self._set_role(acting=False)
-            return Step(answer.tag)
+            return Step(answer.tag, detail=_describe_hidden_rows(emptied))
         verb = _read_verb(answer)
         returned = self._read_returned_rows(part, answer, masked)
         await self._set_role(acting=False)
@@ -153,6 +163,13 @@ def _explain_refusal(part: ReadStatement, error: psycopg.Error) -> Problem:
     if isinstance(problem, Refused):
         return problem
     return Invalid(problem.failure, "This takes INSERT, UPDATE, DELETE, MERGE or TRUNCATE.")
+
+
+def _describe_hidden_rows(tables: Sequence[str]) -> str:
+    """Return that rows are gone which the role does not see; empty where none can be."""
+    if not tables:
+        return ""
+    return f"with the rows that policies hide from the role, of which no sample shows any: {', '.join(tables)}"
 
 
 def _read_verb(answer: Answer) -> str:
