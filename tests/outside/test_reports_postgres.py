@@ -406,3 +406,47 @@ async def test_truncate_takes_rows_too_that_policies_hide_which_is_told() -> Non
         base.run("REVOKE reader FROM owner")
     async with inside("--write", base.url("reader")) as wire:
         assert f"TRUNCATE TABLE, {hidden}" in text_of(await wire.call("write_rows", sql="TRUNCATE accounts"))
+
+
+@pytest.mark.reported("dbeaver/dbeaver#23212")
+@pytest.mark.reported("dannymcc/may#250")
+@pytest.mark.parametrize("date", ["11/02/22", "11.02.22", "11-Feb-22", "Feb 11, 22", "11/02/22 10:00:00.123456"])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+async def test_no_day_of_a_file_is_taken_for_a_year(date: str, form: str, tmp_path: Path) -> None:
+    texts = {"csv": f'day,moment\n2022-02-11,\n,"{date}"\n', "jsonl": f'{{"day":null,"moment":"{date}"}}\n'}
+    (tmp_path / f"days.{form}").write_text(texts[form], "utf-8")
+    base = make("CREATE DOMAIN instant AS timestamptz; CREATE TABLE days (day date, moment instant);")
+    async with inside("--write", "--files", tmp_path, base.url("owner")) as wire:
+        refused = await wire.call("copy_from_file", file=f"days.{form}", table="days")
+    said = text_of(refused)
+    assert refused["isError"] and f"a date for `moment` whose year has two digits: `{date}`" in said, said
+    assert base.rows("SELECT * FROM days") == []
+
+
+@pytest.mark.reported("dbeaver/dbeaver#23212")
+async def test_dates_with_a_whole_year_come_in_from_a_file(tmp_path: Path) -> None:
+    lines = ["2022-02-11", "20220211", "2022.02.11", "2022-Feb-11", "infinity", "", "0099-01-08 BC"]
+    (tmp_path / "days.csv").write_text("\n".join(["day,at", *(f"{line},10:00" for line in lines)]), "utf-8")
+    base = make("CREATE TABLE days (day date, at time);")
+    async with inside("--write", "--files", tmp_path, base.url("owner")) as wire:
+        said = text_of(await wire.call("copy_from_file", file="days.csv", table="days"))
+    assert said == f"Inserted {len(lines)} rows into `public.days` (day, at).\n"
+    days = [None if day is None else str(day) for (day,) in base.rows("SELECT day::text FROM days")]
+    assert days == ["2022-02-11"] * 4 + ["infinity", None, "0099-01-08 BC"]
+
+
+@pytest.mark.reported("fluent/fluent-plugin-sql#140")
+@pytest.mark.reported("ballerina-platform/ballerina-lang#15286")
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+async def test_offsets_that_a_column_does_not_keep_are_told(form: str, tmp_path: Path) -> None:
+    times = ["2024-06-01T12:00:00+02:00", "2024-06-01 12:00:00-0330", "2024-06-01T12:00:00Z", "2024-06-01 12:00+00"]
+    rows = {
+        "csv": "zoned,local\n" + "".join(f"{time},{time}\n" for time in times),
+        "jsonl": "".join(f'{{"zoned":"{time}","local":"{time}"}}\n' for time in times),
+    }
+    (tmp_path / f"times.{form}").write_text(rows[form], "utf-8")
+    base = make("CREATE TABLE times (zoned timestamptz, local timestamp);")
+    async with inside("--write", "--files", tmp_path, base.url("owner")) as wire:
+        said = text_of(await wire.call("copy_from_file", file=f"times.{form}", table="times", dry_run=True))
+    note = "`local` has no time zone: of its times the offsets are left out, as +02:00, -0330."
+    assert said.splitlines()[1:] == [note], said

@@ -54,6 +54,7 @@ from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import stream_statement
 from mcp_postgres.engine.transfer.parquet import read_records, read_types, write_parquet
 from mcp_postgres.engine.transfer.records import RELATED_KINDS, choose_classifier, column_name, design_table, parse_json
+from mcp_postgres.engine.transfer.time_values import TimeValues
 from mcp_postgres.input_values import encode_json, encode_record, encode_value
 from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, internal_statement
 from mcp_postgres.statement_splitter import split_statements
@@ -82,6 +83,8 @@ _AS_JSON = (
 _COLUMNS = """
 SELECT coalesce(json_agg(json_build_object('name', a.attname, 'spelled', quote_ident(a.attname), 'category',
     t.typcategory, 'never_empty', t.typcategory IN ('N', 'B', 'D', 'T') OR t.oid IN (114, 2950, 3802),
+    'time', CASE coalesce(nullif(t.typbasetype, 0), t.oid) WHEN 'date'::regtype THEN 'date'
+        WHEN 'timestamp'::regtype THEN 'local' WHEN 'timestamptz'::regtype THEN 'zoned' END,
     'json', t.oid IN (114, 3802), 'needed', a.attnotnull, 'fields', (SELECT json_agg(f.attname ORDER BY
         f.attnum) FROM pg_attribute f JOIN pg_type r ON r.typrelid = f.attrelid WHERE r.oid IN (t.oid, t.typelem)
         AND r.typtype = 'c' AND f.attnum > 0 AND NOT f.attisdropped)) ORDER BY a.attnum), '[]')::text
@@ -200,10 +203,15 @@ class _ImportSource:
 
 
 class _Copied(NamedTuple):
-    """How many rows came of how many records: a trigger may leave some out."""
+    """How many rows came of how many records: a trigger may leave some out.
+
+    Attributes:
+        notes: sentences about values that are others in the table.
+    """
 
     rows: int
     records: int
+    notes: Sequence[str]
 
 
 async def import_rows(pools: ConnectionPools, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:
@@ -259,7 +267,7 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _Impo
         descriptions=summary,
         written=written,
         records=copied.records,
-        notes=[_describe_lag(sequence) for sequence in lagging],
+        notes=[*copied.notes, *map(_describe_lag, lagging)],
     )
 
 
@@ -450,12 +458,17 @@ async def _copy_csv(
     An empty field is NULL, but text where the column takes no NULL. An empty text is NULL where no type has one.
     """
     cursor = session.cursor()
+    times = TimeValues(columns)
     sent_records = 0
     has_end_mark = False
     with closing(read_csv_lines(raw, _make_problem, dialect)) as records:
         async with cursor.copy(f"COPY {target} ({', '.join(_csv_options(columns))})".encode()) as copy:
             while batch := await run_in_thread(lambda cancel: list(itertools.islice(records, _BATCH_RECORDS))):
                 texts = [text for _, text in batch]
+                for number, (record, _) in enumerate(batch, sent_records):
+                    # The header is the first.
+                    if number:
+                        times.check(record, number)
                 sent_records += len(texts)
                 has_end_mark = has_end_mark or any(map(_holds_end_mark, texts))
                 # PostgreSQL wants all lines to end as the first does.
@@ -466,7 +479,7 @@ async def _copy_csv(
             f"PostgreSQL reads {cursor.rowcount:,} of {sent_records - 1:,} records.",
             "A line that is `\\.` ends them: change it.",
         )
-    return _Copied(cursor.rowcount, sent_records - 1)
+    return _Copied(cursor.rowcount, sent_records - 1, times.describe())
 
 
 def _csv_options(columns: Sequence[dict[str, Any]]) -> list[str]:
@@ -494,18 +507,20 @@ async def _copy_records(
     json_as_text: bool,
 ) -> _Copied:
     cursor = session.cursor()
+    times = TimeValues(columns)
     sent_records = 0
     with closing(records):
         await run_in_thread(lambda cancel: next(records))
         async with cursor.copy(f"COPY {target}".encode()) as copy:
             while batch := await run_in_thread(lambda cancel: list(itertools.islice(records, _BATCH_RECORDS))):
-                sent_records += len(batch)
-                for row in batch:
+                for number, row in enumerate(batch, sent_records + 1):
+                    times.check(row, number)
                     pairs = zip(row, columns, strict=True)
                     await copy.write_row(
                         [_encode_value(value, column, json_as_text=json_as_text) for value, column in pairs]
                     )
-    return _Copied(cursor.rowcount, sent_records)
+                sent_records += len(batch)
+    return _Copied(cursor.rowcount, sent_records, times.describe())
 
 
 def _encode_value(value: Any, column: dict[str, Any], *, json_as_text: bool) -> str | None:
