@@ -450,3 +450,25 @@ async def test_offsets_that_a_column_does_not_keep_are_told(form: str, tmp_path:
         said = text_of(await wire.call("copy_from_file", file=f"times.{form}", table="times", dry_run=True))
     note = "`local` has no time zone: of its times the offsets are left out, as +02:00, -0330."
     assert said.splitlines()[1:] == [note], said
+
+
+@pytest.mark.reported("odoo/odoo#259")
+@pytest.mark.reported("dbeaver/dbeaver#10160")
+@pytest.mark.parametrize(
+    ("value", "kind", "expression", "stored"),
+    [
+        ("31.12.2024", "date", "to_date(value, 'DD.MM.YYYY')", "2024-12-31"),
+        ("1,234.50", "numeric", "to_number(value, '999G999D99')", "1234.50"),
+    ],
+)
+async def test_a_value_in_another_form_comes_in_by_the_way_that_its_refusal_tells(
+    value: str, kind: str, expression: str, stored: str, tmp_path: Path
+) -> None:
+    (tmp_path / "values.csv").write_text(f'value\n"{value}"\n', "utf-8")
+    base = make(f"CREATE TABLE kept (value {kind});")
+    async with inside("--write", "--ddl", "--files", tmp_path, base.url("owner")) as wire:
+        refused = text_of(await wire.call("copy_from_file", file="values.csv", table="kept"))
+        assert "Else import it into a new table" in refused and expression.replace("value", "name") in refused
+        await wire.call("copy_from_file", file="values.csv", table="raw")
+        await wire.call("write_rows", sql=f"INSERT INTO kept SELECT {expression} FROM raw")
+    assert base.rows("SELECT value::text FROM kept") == [(stored,)]

@@ -7,6 +7,7 @@ STDIN`. A query is admitted as every query is, and only then stands inside of CO
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, closing
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ _MAX_LISTED_COLUMNS = 50
 _ESCAPED_ENDS = {"\\.": '"\\."'}
 # A text is none of a column's type.
 _NOT_OF_THE_TYPE = ("22P02", "22007", "22008")
+_QUOTED_VALUE = re.compile(r': "(.*)"', re.DOTALL)
 # Records that are read at once.
 _BATCH_RECORDS = 500
 # Other encodings of databases lack the characters of `MASK`.
@@ -246,7 +248,7 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _Impo
         except psycopg.Error as error:
             problem = to_problem(error, table.database.name)
             if source.is_csv and error.sqlstate in _NOT_OF_THE_TYPE:
-                problem = Invalid(problem.failure, "If that stands for nothing, name it in `nulls`.")
+                problem = Invalid(problem.failure, _advise_on_value(error.diag.context or ""))
             raise locate_problem(problem, _copy_context(session, error)) from error
         names = [column["name"] for column in columns]
         lagging = await find_lagging_sequences(session, table.database, target["oid"], names)
@@ -393,6 +395,18 @@ def _copy_context(session: Session, error: psycopg.Error) -> str:
     if context:
         return f"{context[:200]}: "
     return ""
+
+
+def _advise_on_value(context: str) -> str:
+    """Return what to do about a value that is not of its column's type, which the context of an error ends with."""
+    name_it = "If that stands for nothing, name it in `nulls`."
+    value = _QUOTED_VALUE.search(context)
+    if value is None or not any(map(str.isdigit, value[1])):
+        return name_it
+    return (
+        f"{name_it} Else import it into a new table, where `edit_schema` is offered, and INSERT from that: "
+        "to_date(name, 'DD.MM.YYYY') reads a date, to_number(name, '999G999D99') a number."
+    )
 
 
 def _is_csv(file: ServedFile) -> bool:
