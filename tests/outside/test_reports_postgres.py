@@ -5,6 +5,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.settings import load
+from mcp_postgres.policy import Policy
+from mcp_postgres.settings import Settings
 from postgres.serving import Base, inside, major, make, text_of
 
 pytestmark = pytest.mark.anyio
@@ -472,3 +476,26 @@ async def test_a_value_in_another_form_comes_in_by_the_way_that_its_refusal_tell
         await wire.call("copy_from_file", file="values.csv", table="raw")
         await wire.call("write_rows", sql=f"INSERT INTO kept SELECT {expression} FROM raw")
     assert base.rows("SELECT value::text FROM kept") == [(stored,)]
+
+
+@pytest.mark.reported("amacneil/dbmate#143")
+@pytest.mark.reported("maxking/docker-mailman#769")
+@pytest.mark.reported("dani-garcia/vaultwarden#1910")
+@pytest.mark.reported("bunkerity/bunkerweb#3344")
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("postgresql://shop:s3c%ret@host/db", "Write % as %25"),
+        ("postgresql://shop:s3c%adret@host/db", "Write a % itself as %25"),
+        ("'postgresql://shop:s3cret@host/db'", "quotes around it"),
+        ('"host=h password=s3cret"', "quotes around it"),
+        ('mine="postgresql://shop:s3cret@host/db"', "quotes around it"),
+        ("postgresql://${DB_USER}:${DB_PASSWORD}@host/db", "a placeholder"),
+        ("host=h password=${DB_PASSWORD}", "a placeholder"),
+        ("postgresql://postgres:[YOUR-PASSWORD]@db.example.org/postgres", "a placeholder"),
+    ],
+)
+def test_an_address_as_it_was_found_is_refused_with_what_to_do(address: str, said: str) -> None:
+    with pytest.raises(Unavailable) as refused:
+        Policy(load(Settings, [address]), environment={})
+    assert said in str(refused.value) and "s3c" not in str(refused.value) and "host" not in refused.value.failure

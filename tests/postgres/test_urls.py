@@ -37,6 +37,8 @@ def test_a_password_that_ends_early_is_refused_and_not_told(form: str, password:
         ("postgresql://u@h/my%40db", "my_db"),
         ("mine=postgresql://h/db", "mine"),
         ("host=h dbname=db", "db"),
+        ("dbname='shop' options='-c a=b'", "shop"),
+        ("postgresql://u:50%25ff%C3%A9@h/db", "db"),
         ("postgres://h/", "postgres"),
     ],
 )

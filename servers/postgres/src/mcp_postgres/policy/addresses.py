@@ -42,6 +42,9 @@ _FOREIGN_OPTIONS = {
     "workaround": "leave it out",
 }
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_QUOTED = re.compile(rf"""["']|{NAME_PATTERN}=["']postgres(?:ql)?://""")
+# What a host or a page leaves for somebody to fill in.
+_PLACEHOLDER = re.compile(r"\$\{\w+\}|\[YOUR-\w+\]")
 _HOST = re.compile(r"(\[[^]]*\]|[^:]*)(:\d*)?")
 
 
@@ -65,6 +68,7 @@ def parse_named_address(text: str, environment: Mapping[str, str]) -> tuple[str,
     Raises:
         Unavailable: it is not understood, or belongs to another database system.
     """
+    _refuse_unprepared(text)
     named = _NAMED.fullmatch(text)
     name = ""
     address = text
@@ -74,6 +78,24 @@ def parse_named_address(text: str, environment: Mapping[str, str]) -> tuple[str,
     refuse_other_systems(address, "PostgreSQL")
     own = _database_name(address, environment)
     return name or own, address
+
+
+def _refuse_unprepared(text: str) -> None:
+    """Refuse an address that nobody has prepared for use.
+
+    Raises:
+        Unavailable: it stands in quotes, or has a placeholder.
+    """
+    if _QUOTED.match(text):
+        raise Unavailable(
+            "A database's address came with quotes around it.",
+            "Leave them away: Docker's `--env-file` and some hosts hand them on as part of the value.",
+        )
+    if _PLACEHOLDER.search(text):
+        raise Unavailable(
+            "A database's address has a placeholder that nothing has filled in, as `${NAME}` or `[YOUR-PASSWORD]`.",
+            "Write its value there, or leave out user and password and give them by PGUSER and PGPASSWORD.",
+        )
 
 
 def _database_name(address: str, environment: Mapping[str, str]) -> str:
@@ -126,6 +148,12 @@ def _database_of_url(url: str) -> str:
         )
     if _BARE_PERCENT.search(url):
         raise Unavailable("A `%` in a database's URL begins no escape.", "Write it as %25.")
+    try:
+        unquote(url, errors="strict")
+    except UnicodeDecodeError:
+        raise Unavailable(
+            "A `%` in a database's URL begins a byte that is no text.", "Write a % itself as %25."
+        ) from None
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     _refuse_foreign_options(options)
     return unquote(parts.path.lstrip("/")) or options.get("dbname", "") or options.get("service", "")
