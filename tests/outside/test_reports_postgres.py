@@ -1,5 +1,6 @@
 """What users reported of other servers and tools for PostgreSQL, tried on mcp-postgres with tables of our own."""
 
+import tracemalloc
 from pathlib import Path
 
 import psycopg
@@ -499,3 +500,56 @@ def test_an_address_as_it_was_found_is_refused_with_what_to_do(address: str, sai
     with pytest.raises(Unavailable) as refused:
         Policy(load(Settings, [address]), environment={})
     assert said in str(refused.value) and "s3c" not in str(refused.value) and "host" not in refused.value.failure
+
+
+_WARNING = """
+CREATE TABLE prices (id int PRIMARY KEY, price numeric, secret text);
+INSERT INTO prices SELECT number, number, 'hush' FROM generate_series(1, 3) number;
+CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.price < 0 THEN RAISE WARNING 'a price below zero: %', NEW.secret; END IF; RETURN NEW; END $$;
+CREATE TRIGGER warn BEFORE INSERT OR UPDATE ON prices FOR EACH ROW EXECUTE FUNCTION warn();
+"""
+
+
+@pytest.mark.reported("dbeaver/dbeaver#2572")
+@pytest.mark.reported("psycopg/psycopg2#304")
+async def test_what_a_change_warns_of_is_told(tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text("id,price,secret\n4,-1,hush\n", "utf-8")
+    base = make(_WARNING)
+    base.run("CREATE TABLE others (id int); GRANT SELECT ON others TO owner")
+    warning = "Warnings:\na price below zero: hush (3 times)\n"
+    async with inside("--write", "--ddl", "--files", tmp_path, base.url("owner")) as wire:
+        for dry_run in (True, False):
+            said = text_of(await wire.call("write_rows", sql="UPDATE prices SET price = -price", dry_run=dry_run))
+            assert warning in said, said
+        said = text_of(await wire.call("write_rows", sql="UPDATE prices SET price = 5"))
+        assert "Warning" not in said, said
+        said = text_of(await wire.call("edit_schema", sql="GRANT SELECT ON others TO reader"))
+        assert 'Warnings:\nno privileges were granted for "others"\n' in said, said
+        said = text_of(await wire.call("copy_from_file", file="prices.csv", table="prices"))
+        assert "Warning: a price below zero: hush\n" in said, said
+
+
+@pytest.mark.reported("dbeaver/dbeaver#2572")
+async def test_a_warning_quotes_nothing_of_a_masked_column() -> None:
+    base = make(_WARNING)
+    options = ["--mask", "public.prices.secret", "--trust-database", "--write"]
+    async with inside(*options, base.url("postgres")) as wire:
+        said = text_of(await wire.call("write_rows", sql="UPDATE prices SET price = -1"))
+    assert "Warnings:\nsome that may quote what is not served\n" in said and "hush" not in said, said
+
+
+@pytest.mark.reported("pgadmin-org/pgadmin4#1657")
+async def test_notices_of_a_million_rows_are_not_kept() -> None:
+    base = make(
+        "CREATE FUNCTION noisy(number int) RETURNS int LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE WARNING '% %', number, repeat('x', 8000); RETURN number; END $$;"
+    )
+    async with inside(base.url()) as wire:
+        tracemalloc.start()
+        try:
+            said = text_of(await wire.call("query_rows", sql="SELECT count(noisy(n)) FROM generate_series(1, 5000) n"))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert said.endswith("[5000]\n") and peak < 20_000_000

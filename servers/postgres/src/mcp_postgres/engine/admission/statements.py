@@ -199,10 +199,14 @@ async def _print_trees(session: Session, sql: str, search_path: str) -> _Trees:
     Parsing analyses and rewrites. A cursor would not do: it keeps views as they are, and plans.
     """
     session.notices.clear()
-    *_, snapshot, _ = await session.run_pipeline(
-        *_set_judged_role(session, search_path), (_PREPARE + sql, ()), ("DEALLOCATE mcp_gate", ()),
-        ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (SNAPSHOT, ()), (SET_SEARCH_PATH, (search_path,)),
-    )  # fmt: skip
+    session.keeps_notices = True
+    try:
+        *_, snapshot, _ = await session.run_pipeline(
+            *_set_judged_role(session, search_path), (_PREPARE + sql, ()), ("DEALLOCATE mcp_gate", ()),
+            ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (SNAPSHOT, ()), (SET_SEARCH_PATH, (search_path,)),
+        )  # fmt: skip
+    finally:
+        session.keeps_notices = False
     trees = _Trees([], [])
     for primary, detail in session.notices:
         # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.

@@ -127,6 +127,7 @@ class _ChangeRun:
         if dry_run or self.changes_schema:
             self.effects = Effects(session, self.changes_schema)
         self.transaction_id = ""
+        self.warnings: list[str] = []
 
     async def start(self) -> None:
         """Look before the first statement."""
@@ -188,7 +189,9 @@ class _ChangeRun:
 
     async def _run_statement(self, part: ReadStatement) -> Step:
         began = time.monotonic()
+        self.session.take_warnings()
         step = await self._dispatch(part)
+        self.warnings += self.session.take_warnings()
         if self.effects is None:
             return step
         await use_catalog_path(self.session)
@@ -231,7 +234,9 @@ class _ChangeRun:
 
     async def _finish(self, steps: Sequence[Step]) -> Change:
         session = self.session
+        session.take_warnings()
         await session.run(CHECK_CONSTRAINTS)
+        self.warnings += session.take_warnings()
         await use_catalog_path(session)
         await self._check_allowed_effects(steps)
         statement_rows = _count_changed_rows(steps)
@@ -241,14 +246,15 @@ class _ChangeRun:
                 statement_rows=statement_rows, sql=sql, has_truncated=any(map(_is_truncate, steps))
             )
             await session.commit(COMMIT)
-            return Change(steps, self.dry_run, findings=findings)
+            return Change(steps, self.dry_run, findings=[*self._describe_warnings(), *findings])
         objects, findings = await self.effects.finish(
             wants_undo=self.dry_run and self.changes_schema, statement_rows=statement_rows, sql=sql
         )
+        findings = [*self._describe_warnings(), *findings]
         changed_objects = self._select_reported(objects, steps)
         if not self.dry_run:
             await session.commit(COMMIT)
-            return Change(steps, self.dry_run, changed_objects)
+            return Change(steps, self.dry_run, changed_objects, findings=self._describe_warnings())
         samples: Sequence[Sample] = ()
         if not session.audit.closed and not session.audit.visible.schema:
             samples = await self.effects.samples(keep="mcp_before")
@@ -257,6 +263,11 @@ class _ChangeRun:
             undo = _select_undo(self.effects, steps)
         await session.run("ROLLBACK")
         return Change(steps, self.dry_run, changed_objects, samples, findings, undo)
+
+    def _describe_warnings(self) -> list[tuple[str, Sequence[str]]]:
+        if not self.warnings:
+            return []
+        return [("Warnings:", self.warnings)]
 
     def _select_reported(self, objects: Sequence[str], steps: Sequence[Step]) -> Sequence[str] | None:
         """Return the objects that changed, where the answer says so: not that maintenance changed none."""

@@ -330,7 +330,9 @@ class ConnectionPool:
         self._adopt_role(role)
         session = Session(connection, role, service, self._audit)
         connection.add_notice_handler(
-            lambda notice: session.notices.append((notice.message_primary or "", notice.message_detail or ""))
+            lambda notice: session.hear(
+                notice.severity_nonlocalized, notice.message_primary or "", notice.message_detail or ""
+            )
         )
         self._open_sessions.add(session)
         return session
@@ -446,7 +448,6 @@ class ConnectionPool:
         return (bool(role.harmful) or self.has_callers) and not self.is_trusted
 
     async def _release(self, session: Session) -> None:
-        session.notices.clear()
         session.acting_role = None
         session.caller_role = None
         try:
@@ -459,7 +460,7 @@ class ConnectionPool:
             await self._discard(session)
             raise
         else:
-            session.notices.clear()
+            session.take_warnings()
             if session.must_be_closed or may_have_leftovers == "t":
                 await self._discard(session)
             else:

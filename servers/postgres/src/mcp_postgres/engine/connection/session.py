@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 _SETS_BY_FUNCTION = re.compile(r"\bset_config\b", re.I)
+_MAX_WARNINGS = 10
+_WARNING_CHARACTERS = 300
 # Says where names are looked up.
 SET_SEARCH_PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
 
@@ -45,7 +48,8 @@ class Session:
 
     Attributes:
         connection: psycopg's.
-        notices: what the server said beside results since the start.
+        notices: what the server said beside results, while `keeps_notices`.
+        keeps_notices: notices are awaited. Else one for each row of a statement would fill the memory.
         service: the state of the service file that told where to connect.
         audit: whose code there is in the database.
     """
@@ -56,6 +60,9 @@ class Session:
         self.service = service
         self.audit = audit
         self.notices: list[tuple[str, str]] = []
+        self.keeps_notices = False
+        # The first warnings of statements, and how often each came.
+        self._warnings: Counter[str] = Counter()
         # The role, as SQL spells it, that the caller is there; None where everybody is the server's own.
         self.caller_role: str | None = None
         # The role, as SQL spells it, as which the statements of others run.
@@ -67,6 +74,26 @@ class Session:
         # The text sent last, other than to go back.
         self.last_sql = ""
         self._pipeline: Pipeline | None = None
+
+    def hear(self, severity: str | None, primary: str, detail: str) -> None:
+        """Take a notice of the server's."""
+        if self.keeps_notices:
+            self.notices.append((primary, detail))
+        elif severity == "WARNING":
+            warning = primary[:_WARNING_CHARACTERS]
+            if warning in self._warnings or len(self._warnings) < _MAX_WARNINGS:
+                self._warnings[warning] += 1
+
+    def take_warnings(self) -> list[str]:
+        """Return what statements have warned of since this was asked last: a line for each text."""
+        warnings = self._warnings
+        self._warnings = Counter()
+        if warnings and self.audit.visible.schema:
+            return ["some that may quote what is not served"]
+        return [
+            " ".join(warning.split()) + (f" ({count:,} times)" if count > 1 else "")
+            for warning, count in warnings.items()
+        ]
 
     def cursor(self) -> AsyncRawCursor[Any]:
         return self.connection.cursor()  # pyright: ignore[reportReturnType] - its factory is set at connect

@@ -241,6 +241,7 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _Impo
             raise Invalid(mismatch.failure, mismatch.fix + await _describe_contents(session, source)) from mismatch
         if added is None:
             _keep_texts(source, columns)
+        session.take_warnings()
         try:
             copied = await _copy_into(session, table, target, columns, source)
             if added is None:
@@ -250,6 +251,7 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _Impo
             if source.is_csv and error.sqlstate in _NOT_OF_THE_TYPE:
                 problem = Invalid(problem.failure, _advise_on_value(error.diag.context or ""))
             raise locate_problem(problem, _copy_context(session, error)) from error
+        warnings = session.take_warnings()
         names = [column["name"] for column in columns]
         lagging = await find_lagging_sequences(session, table.database, target["oid"], names)
         if dry_run:
@@ -269,7 +271,7 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _Impo
         descriptions=summary,
         written=written,
         records=copied.records,
-        notes=[*copied.notes, *map(_describe_lag, lagging)],
+        notes=[*copied.notes, *map(_describe_lag, lagging), *(f"Warning: {warning}" for warning in warnings)],
     )
 
 
