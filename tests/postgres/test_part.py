@@ -8,7 +8,7 @@ from mcp_postgres.engine.audit.query_trees import read_tree
 from mcp_postgres.policy import Policy, VisibleSchema
 from mcp_postgres.settings import Settings
 from postgres.prove_part import prove
-from postgres.serving import inside, make, text_of
+from postgres.serving import inside, major, make, text_of
 
 
 @pytest.mark.slow
@@ -136,6 +136,51 @@ def test_an_alias_that_is_spelled_like_a_tree_is_an_alias() -> None:
     for broken in ("", "{", "{A :b", "{A b}", "(1", ")"):
         with pytest.raises(ValueError, match=r"tree|value"):
             read_tree(broken)
+
+
+_ROWS_OF_OTHERS = (
+    "SELECT (NULL::priv.canary).*",
+    "SELECT to_jsonb('(1,a)'::priv.canary)",
+    "SELECT * FROM unnest('{\"(1,a)\"}'::priv.canary[])",
+    "SELECT json_populate_record(NULL::priv.canary, '{}')",
+    "SELECT ROW(1, 'a')::priv.canary",
+    "SELECT to_json(x) FROM json_to_record('{}') AS x(a priv.canary)",
+    "SELECT JSON_QUERY('{}', '$' RETURNING priv.canary)",
+    "SELECT to_json(NULL::priv.one)",
+    "SELECT to_json('{}'::priv.one[])",
+    "SELECT ARRAY[NULL::priv.canary]",
+)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("sql", _ROWS_OF_OTHERS)
+async def test_no_row_is_made_of_the_columns_of_what_is_not_served(sql: str) -> None:
+    if "JSON_QUERY" in sql and major() < 17:
+        pytest.skip("JSON_QUERY came with PostgreSQL 17")
+    base = make(
+        "CREATE SCHEMA priv; CREATE TABLE priv.canary (id integer, secret text); CREATE DOMAIN priv.one AS priv.canary"
+    )
+    async with inside("--only", "public", f"app={base.url('postgres')}") as wire:
+        said = text_of(await wire.call("query_rows", sql=sql))
+        assert said.startswith("`priv.canary` is not served."), said
+
+
+@pytest.mark.anyio
+async def test_rows_of_what_is_served_are_made() -> None:
+    base = make(
+        "CREATE SCHEMA priv; CREATE TABLE priv.canary (id integer, secret text); CREATE TABLE t (id integer);"
+        "CREATE FUNCTION vouched() RETURNS SETOF priv.canary LANGUAGE sql STABLE AS $$ SELECT 1, 'a' $$"
+    )
+    options = ["--only", "public.t", "--only", "public.vouched", "--trust-database"]
+    async with inside(*options, f"app={base.url('postgres')}") as wire:
+        for sql, row in (
+            ("SELECT * FROM json_populate_recordset(NULL::t, '[{\"id\": 1}]')", "[1]"),
+            ("SELECT (NULL::t).id", "[null]"),
+            ("SELECT * FROM vouched()", '[1,"a"]'),
+            ("WITH v AS (SELECT vouched() AS r) SELECT (r).secret FROM v", '["a"]'),
+        ):
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert said.endswith(f"{row}\n"), said
 
 
 @pytest.mark.anyio

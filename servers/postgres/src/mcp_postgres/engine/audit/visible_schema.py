@@ -54,6 +54,14 @@ SELECT p.oid::text, n.nspname, p.proname, p.provolatile::text, coalesce((SELECT 
     AND d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass), '')
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.oid >= {FIRST_OWN} OR p.proname ~ $1
 """
+# Types whose values are rows of a relation: its own, arrays of it, and domains over these.
+_ROW_TYPES = """
+WITH RECURSIVE row_types (oid, relation) AS (
+    SELECT t.oid, c.oid FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid
+        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    UNION SELECT t.oid, r.relation FROM row_types r JOIN pg_type t ON r.oid IN (t.typelem, t.typbasetype))
+SELECT oid::text, relation::text FROM row_types
+"""
 # PostgreSQL's own functions that tell of more than their arguments, or act.
 _REVEALING = (
     "^(pg_|lo_|loread|lowrite|to_reg|has_|currtid|ts_stat|ts_rewrite|query_|cursor_|binary_upgrade|brin_|gin_clean|"
@@ -78,6 +86,11 @@ _NAMING_VALUE = re.compile(
     rf"\(o (?:\d+ )*{_NAMING_TYPES}[ )]"
 )
 _TABLE_OF_ROW = re.compile(r"\{RELABELTYPE :arg \{VAR [^{}]*:varattno -6 [^{}]*\} :resulttype 2205 ")
+# In a tree: the type of what a statement makes itself, as `NULL::orders`, and no column of a relation that it reads.
+_MADE_TYPE = re.compile(r":(?:consttype|paramtype|resulttype|row_typeid|array_typeid|typid) (\d+) ")
+_MADE_COLUMN_TYPES = re.compile(
+    r"(?:funccoltypes|(?<!:self_reference true )(?<!:self_reference false ):coltypes) \(o ([\d ]+)\)"
+)
 _COLUMN_NUMBER = re.compile(r":varattno (\d+)")
 _LIST_FIX = "`list_objects` lists what is served."
 
@@ -164,6 +177,7 @@ class VisibleObjects:
     _names: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
     _children: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     _revealing: dict[int, str] = field(default_factory=dict[int, str])
+    _row_types: dict[int, int] = field(default_factory=dict[int, int])
     _missing_mask: str | None = None
 
     async def load(self, session: CatalogReader, procedures: Mapping[int, Procedure]) -> None:
@@ -172,8 +186,8 @@ class VisibleObjects:
         Args:
             procedures: the functions that are not PostgreSQL's own.
         """
-        relations, columns, functions = await session.run_pipeline(
-            (_RELATIONS, ()), (_COLUMNS, ()), (_FUNCTIONS, (_REVEALING,))
+        relations, columns, functions, row_types = await session.run_pipeline(
+            (_RELATIONS, ()), (_COLUMNS, ()), (_FUNCTIONS, (_REVEALING,)), (_ROW_TYPES, ())
         )
         self._relations = {int(oid): _Relation.parse(*row) for oid, *row in relations.rows()}
         self._children = defaultdict(list)
@@ -181,6 +195,7 @@ class VisibleObjects:
             for parent in relation.parents:
                 self._children[parent].append(oid)
         self._find_masked([_Column(int(oid), name, int(number), tree) for oid, name, number, tree in columns.rows()])
+        self._row_types = {int(oid): int(relation) for oid, relation in row_types.rows()}
         self._revealing = {}
         for row in functions.rows():
             function = _Function(*row)
@@ -214,11 +229,27 @@ class VisibleObjects:
                     "A value of the type regclass, or one like it, may tell names of what is not served.",
                     "Only `tableoid::regclass` may be shown; `pg_typeof(value)::text` tells a type.",
                 )
+            if self.schema.only:
+                self._check_made_types(tree)
             return ColumnOrigins(self).masked_outputs(tree)
         except ForbiddenReference as reference:
             raise Refused(reference.failure, reference.fix) from None
         except (ValueError, RecursionError):
             raise Refused("What `sql` touches can't be told.", "Write it in a simpler way.") from None
+
+    def _check_made_types(self, tree: str) -> None:
+        """Check that no value is made of the type of a relation that is not listed: it would tell of its columns.
+
+        Raises:
+            ForbiddenReference: one is.
+        """
+        types = {int(oid) for oid in _MADE_TYPE.findall(tree)}
+        for oids in _MADE_COLUMN_TYPES.findall(tree):
+            types.update(map(int, oids.split()))
+        for relation in {self._row_types[oid] for oid in types if oid in self._row_types}:
+            reference = self.any_relation(relation)
+            if not self._is_listed(relation):
+                raise ForbiddenReference(f"{quote(reference.name)} is not served.", _LIST_FIX)
 
     def relation(self, oid: int) -> ReferencedRelation:
         reference = self.any_relation(oid)
