@@ -26,6 +26,7 @@ from mcp_types import ImageContent, TextContent
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.scripts import runner
+from mcp_batteries.scripts.next_page import next_page_arguments
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, ReadList, run_script
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
@@ -944,3 +945,22 @@ async def test_a_process_that_can_not_be_started_is_told(monkeypatch: pytest.Mon
     async with Served() as served:
         failed, text = await served.try_to_run("1")
         assert failed and "No process could be started for the script" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('[rows 1-2; continue with cursor="a-b_c="]\nrow\n', {"cursor": "a-b_c="}),
+        ("[truncated: the next page: cursor=abc]\n", {"cursor": "abc"}),
+        ("[lines 1-2 of 9; for more, start_line=3]", {"start_line": "3"}),
+        ("[its rest is at start_line=2, start_column=8, end_line=4]\n", {"start_line": "2", "start_column": "8"}),
+        ('[of `continue with cursor=9`; continue with cursor="x"]\n', {"cursor": "x"}),
+        ("[2 files in cursor=9]\n", None),
+        ("[lines 1-2 of 9; continue with start_line=3\n]\n", None),
+        ("continue with start_line=3]\n", None),
+        ("[2 rows]\n[continue with start_line=3]\n", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_the_next_page_is_read_from_a_first_line_in_brackets(text: str, arguments: dict[str, str] | None) -> None:
+    assert next_page_arguments(text) == arguments

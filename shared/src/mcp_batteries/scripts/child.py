@@ -2,9 +2,10 @@
 
 Lines of JSON come and go. The first holds the `script`, the names of its `functions`, and of those that can change
 something, `reporting`. A call of a function is a line with its `name` and its `arguments` as JSON text, which the
-server checks, and waits for a line with the `text` of the answer or its `error`. What is printed is a line with
-`printed`. The last line has the `error` that ended the script, empty if it came to its end, with the `lists` that it
-read to their last page then, and how many answers of each function in `reporting` it printed as `reports`.
+server checks, and waits for a line with the `text` of the answer and the arguments of its `next_page`, or its `error`.
+What is printed is a line with `printed`. The last line has the `error` that ended the script, empty if it came to its
+end, with the `lists` that it read to their last page then, and how many answers of each function in `reporting` it
+printed as `reports`.
 """
 
 from __future__ import annotations

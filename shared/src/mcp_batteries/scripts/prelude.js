@@ -175,16 +175,6 @@
     return rows.map((row) => new Proxy(toObject(row), handler));
   };
 
-  // How a first line says where a line that was cut goes on, or the answer; the names in it may contain `cursor=` too.
-  const REST_OF_LINE = /rest is at (start_line)=(\d+), start_column=(\d+)/;
-  const NEXT_PAGE = /^.*(?:continue with|next page:|more,) (cursor|start_line)="?([^"\s;,\]]+)/;
-  const nextPageOf = (table) => {
-    const match = REST_OF_LINE.exec(remark) ?? NEXT_PAGE.exec(remark);
-    const [, name, value, column] = match ?? [, "cursor", table?.cursor];
-    if (!value) return undefined;
-    return column ? {[name]: value, start_column: column} : {[name]: value};
-  };
-
   // What a list says beside its rows; of the first line of a text, the parts that tell what is missing.
   const MISSING = /\b(?:not|only|left out|in part|denied|protected|folded|truncated)\b/;
   const notesOf = (table) =>
@@ -206,15 +196,17 @@
     let isCut = false;
     let table;
     for (let page = args; page !== undefined; ) {
-      const text = withoutRemark(ask(page));
+      const answer = ask(page);
+      const text = withoutRemark(answer.text);
       table = tableOf(text);
       const items = table ? toObjects(name, table) : text.lines();
       if (isCut) all.push(all.pop() + items.shift());
       // One by one, because a call takes only so many arguments.
       for (const item of items) all.push(item);
-      const next = nextPageOf(table);
+      // The server reads it from a first line; a table has its cursor beside its rows.
+      const next = table?.cursor ? {cursor: table.cursor} : answer.next_page;
       isCut = next?.start_column !== undefined;
-      page = next && {...args, ...next};
+      page = next ? {...args, ...next} : undefined;
     }
     noteList(name, all.length, table);
     if (table?.note) globalThis.remark = table.note;
@@ -229,10 +221,10 @@
       globalThis.remark = "";
       const answer = parse(call(name, stringify(args) ?? "null"));
       if (answer.error !== undefined) throw new Error(`${name}: ${answer.error}`);
-      return answer.text;
+      return answer;
     };
     const tool = (...values) => {
-      const text = ask(...values);
+      const {text} = ask(...values);
       const body = withoutRemark(text);
       // Scripts print a part of a report, and its first line says how much was changed.
       const isReport = REPORTING.includes(name);

@@ -17,6 +17,7 @@ import anyio.to_thread
 from mcp_batteries.errors import Unavailable, well_formed
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.python_child import child_environment, python_command
+from mcp_batteries.scripts.next_page import next_page_arguments
 
 __all__ = ["FunctionFailed", "Outcome", "ReadList", "run_script"]
 
@@ -237,11 +238,12 @@ def _parse_reports(reports: Any, functions: Sequence[str]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name in functions and isinstance(count, int)}
 
 
-async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str, str]:
+async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str, Any]:
     arguments = json.loads(json_arguments)
     if not isinstance(arguments, dict):
         return {"error": "its arguments are no object as JSON"}
     try:
-        return {"text": await call(name, cast("dict[str, Any]", arguments))}
+        text = await call(name, cast("dict[str, Any]", arguments))
     except FunctionFailed as failure:
         return {"error": str(failure)}
+    return {"text": text, "next_page": next_page_arguments(text)}

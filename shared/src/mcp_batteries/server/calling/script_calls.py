@@ -12,6 +12,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent
 
 from mcp_batteries.clipping import truncate_utf8
+from mcp_batteries.scripts.next_page import NEXT_PAGE
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, ReadList, run_script
 from mcp_batteries.server.calling.arguments import normalize_name
 from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_SCRIPT_CALLS, RUN_SCRIPT
@@ -25,12 +26,9 @@ _MAX_PAGE_BYTES = 1_000_000
 _MAX_NOTE_BYTES = 300
 # Arguments that bound the rows of a page and the texts in them, where a cursor leads to more.
 _ROW_BOUNDS = ("limit", "max_per_file", "max_cell")
-# What asks for the next page of an answer: in its first line, in the heading of one of several files, or in JSON. As
-# in `scripts/prelude.js`, the words before it tell it from a name that contains `cursor=`.
+# What asks for the next page stands in the first line of an answer, in the heading of one of several files, or in JSON.
 _NEXT_PAGE = re.compile(
-    r"(?:\A\[|^=== ).*(?:rest is at|continue with|next page:|more,) (?:cursor|start_line)="
-    r'"?(?P<value>[^"\s;,\]]+)'
-    r'|\A\{.*"cursor":"(?P<json_value>[^"]+)"',
+    rf'(?:\A\[|^=== ).*{NEXT_PAGE}|\A\{{.*"cursor":"(?P<json_value>[^"]+)"',
     re.MULTILINE,
 )
 # What a script calls, by itself or as `NAME.all`.
