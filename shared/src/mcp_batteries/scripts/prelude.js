@@ -24,32 +24,50 @@
     if (name) outcome.reports[name] = (outcome.reports[name] ?? 0) + 1;
   };
 
-  // The first lines in brackets of the last answers, empty where there was none, by the texts that scripts have without
-  // them. Two answers of one text may differ in it; if neither was printed yet, print can't tell which of them it shows.
-  const remarks = new Map();
-  const MAX_REMARKS = 20;
-  const AMBIGUOUS = "[several answers had this text, with different first lines: print `remark` after each call]";
-  const rememberRemark = (text, isInText) => {
-    // An empty text is that of the last answer, or none.
-    remarks.delete("");
-    const previous = remarks.get(text);
-    const isAmbiguous = previous !== undefined && !previous.isPrinted && previous.line !== remark;
-    remarks.delete(text);
-    remarks.set(text, {line: isAmbiguous ? AMBIGUOUS : remark, isInText, isPrinted: false});
-    if (remarks.size > MAX_REMARKS) remarks.delete(remarks.keys().next().value);
-  };
-  // First lines that the script printed by itself, whose answers need no second one.
-  const printedRemarks = new Set();
-  const noteRemark = (value) => {
-    if ([...remarks.values()].some(({line}) => line && line === value)) printedRemarks.add(value);
-  };
   // A cursor is long, and the next script asks for all pages rather than for one.
   const CURSOR = /^(.*)(?:continue with|the next page:) cursor=(?:"[^"]*"|[^\s;,\]]+)/;
   const isTelling = (line) => line && !/^\[\w+\]$/.test(line);
-  const headOf = ({line, isInText}) => {
-    if (isInText || !isTelling(line) || printedRemarks.delete(line)) return "";
-    return `.remark: ${line.replace(CURSOR, "$1.all() has more")}`;
-  };
+  // The first lines in brackets of the last answers. An answer is a plain string, because scripts compare it and take it
+  // apart, and nothing can be attached to one. So its line is found by the text that the script has, mostly without it.
+  class Remarks {
+    static #MAX_TEXTS = 20;
+    static #AMBIGUOUS =
+      "[several answers had this text, with different first lines: print `remark` after each call]";
+    #byText = new Map();
+    // Those that the script printed by itself, whose answers need no second one.
+    #printedLines = new Set();
+
+    add(text, line, isInText) {
+      // An empty text is that of the last answer, or none.
+      this.#byText.delete("");
+      // If another answer of this text was not printed yet, nothing tells which of the two a script prints.
+      const previous = this.#byText.get(text);
+      const isAmbiguous = previous !== undefined && !previous.isPrinted && previous.line !== line;
+      // What is set anew without this keeps its place among the oldest.
+      this.#byText.delete(text);
+      this.#byText.set(text, {line: isAmbiguous ? Remarks.#AMBIGUOUS : line, isInText, isPrinted: false});
+      if (this.#byText.size > Remarks.#MAX_TEXTS) this.#byText.delete(this.#byText.keys().next().value);
+    }
+
+    lineOf(text) {
+      return this.#byText.get(text)?.line ?? "";
+    }
+
+    noteIfLine(value) {
+      if ([...this.#byText.values()].some(({line}) => line && line === value)) this.#printedLines.add(value);
+    }
+
+    // What a printed text needs before it, empty if nothing. From now on the text counts as printed.
+    headOf(text) {
+      const entry = this.#byText.get(text);
+      if (entry === undefined) return "";
+      entry.isPrinted = true;
+      const {line, isInText} = entry;
+      if (isInText || !isTelling(line) || this.#printedLines.delete(line)) return "";
+      return `.remark: ${line.replace(CURSOR, "$1.all() has more")}`;
+    }
+  }
+  const remarks = new Remarks();
 
   const MIN_TABLE_ROWS = 3;
   const isObject = (value) => value !== null && typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
@@ -63,17 +81,13 @@
   };
 
   const show = (value) => {
-    // Who prints an answer as it came reads all of it, and that this line is no part of the text.
-    const known = remarks.get(value);
     noteReport(value);
-    if (known) {
-      known.isPrinted = true;
-      const head = headOf(known);
-      if (head) return head + (value && `\n${value}`);
-    }
+    // Who prints an answer as it came reads all of it, and that this line is no part of the text.
+    const head = remarks.headOf(value);
+    if (head) return head + (value && `\n${value}`);
     const table = toTable(value);
     if (table) return table.map((row) => stringify(row, plain)).join("\n");
-    noteRemark(value);
+    remarks.noteIfLine(value);
     const shown = plain("", value);
     return typeof shown === "object" ? stringify(shown, plain) : String(shown);
   };
@@ -139,7 +153,7 @@
   };
   Object.defineProperty(String.prototype, "rows", {value: rows});
   // Of an answer: its first line in brackets, which the text of a read is without.
-  Object.defineProperty(String.prototype, "remark", {get() { return remarks.get(String(this))?.line ?? ""; }});
+  Object.defineProperty(String.prototype, "remark", {get() { return remarks.lineOf(String(this)); }});
 
   // What the first line of a table says of its rows; the lines of a file may look like a table too.
   const ROWS = /^\[(?:truncated: )?(?:rows|[\d,]+ rows?)\b/;
@@ -229,7 +243,7 @@
       // Scripts print a part of a report, and its first line says how much was changed.
       const isReport = REPORTING.includes(name);
       const shown = isReport ? text : body;
-      rememberRemark(shown, isReport);
+      remarks.add(shown, remark, isReport);
       if (isReport && shown) reports.set(shown, [...(reports.get(shown) ?? []), name]);
       return shown;
     };
