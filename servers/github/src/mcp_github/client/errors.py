@@ -51,7 +51,9 @@ def problem_of(response: Response, description: str, limits: RateLimits, *, has_
     if problem is None and response.status in _STATUSES_WITH_REASONS:
         problem = _sign_on_problem_of(response, description) or _known_problem_of(message, description)
     if problem is None:
-        problem = _refusal_of(response, message, description, has_token=has_token)
+        problem = _problem_of_words(response, message, description)
+    if problem is None:
+        problem = _problem_of_status(response, message, description, has_token=has_token)
     problem.status = response.status
     return problem
 
@@ -63,15 +65,10 @@ def _known_problem_of(message: str, description: str) -> Problem | None:
     return refusal.to_problem(description, _quotation(message))
 
 
-def _refusal_of(response: Response, message: str, description: str, *, has_token: bool) -> Problem:
+def _problem_of_words(response: Response, message: str, description: str) -> Problem | None:
+    """Return the problem that only the message tells from others with the same status; None if it tells none."""
     quotation = _quotation(message)
     match response.status:
-        case 401:
-            return Refused(
-                "GitHub does not accept the token." + quotation,
-                "Other calls fail too. The operator can renew it: `gh auth login`, GITHUB_TOKEN, --token-file, or "
-                "--auth login for a code in the browser.",
-            )
         case 403 | 404 | 410 | 422 if _TURNED_OFF.search(message):
             return NotFound(
                 f"GitHub has nothing for {description}.{quotation}",
@@ -84,10 +81,29 @@ def _refusal_of(response: Response, message: str, description: str, *, has_token
                 f"GitHub can't work out the difference of {description}.{quotation}",
                 "Compare what is closer together, or single commits; `read_file` shows a file at either end.",
             )
-        case 403:
-            return _forbidden(response, message, description)
         case 404 | 409 if "is empty" in message:
             return empty_repository_problem(description)
+        case 422 if message.startswith("No commit found"):
+            return NotFound(
+                f"GitHub does not find {description}.{quotation}",
+                "`list_refs` shows branches and tags, `list_commits` commits.",
+            )
+        case _:
+            return None
+
+
+def _problem_of_status(response: Response, message: str, description: str, *, has_token: bool) -> Problem:
+    """Return the problem that the status stands for, whatever the message says."""
+    quotation = _quotation(message)
+    match response.status:
+        case 401:
+            return Refused(
+                "GitHub does not accept the token." + quotation,
+                "Other calls fail too. The operator can renew it: `gh auth login`, GITHUB_TOKEN, --token-file, or "
+                "--auth login for a code in the browser.",
+            )
+        case 403:
+            return _forbidden(response, message, description)
         case 404 | 410:
             return _not_found(response, message, description, has_token=has_token)
         case 405 | 409:
@@ -100,11 +116,6 @@ def _refusal_of(response: Response, message: str, description: str, *, has_token
             return Conflict(f"The {description} has changed meanwhile.", _READ_FIRST)
         case 413:
             return TooLarge(f"GitHub takes no request of that size for {description}.", "Send it in parts.")
-        case 422 if message.startswith("No commit found"):
-            return NotFound(
-                f"GitHub does not find {description}.{quotation}",
-                "`list_refs` shows branches and tags, `list_commits` commits.",
-            )
         case 400 | 422:
             return Invalid(f"GitHub can't use the request for {description}.{quotation}", _fields_to_look_at(response))
         case 451:
@@ -118,21 +129,26 @@ def _refusal_of(response: Response, message: str, description: str, *, has_token
 
 def graphql_problem_of(errors: list[Any], response: Response, description: str, limits: RateLimits) -> Problem:
     """Return the problem that GraphQL's `errors` in `response` stand for; a limit is remembered by `limits`."""
+    error = _first_error(errors)
     quotation = quote_graphql_error(errors)
     if "secondary rate limit" in quotation or "abuse detection" in quotation:
         return _secondary_limit(limits, _parse_number(response.headers.get("retry-after")))
-    refusal = find_refusal(str(_first_error(errors).get("message") or ""))
+    refusal = find_refusal(str(error.get("message") or ""))
     if refusal is not None:
         return refusal.to_problem(description, quotation)
-    if _is_unknown_field(_first_error(errors)):
+    if _is_unknown_field(error):
         return NotFound(
             f"This GitHub does not know what is asked of {description}: an Enterprise Server is too old for it."
             f"{quotation}",
             "The operator can update it; no other call gets that there.",
         )
-    match _first_error(errors).get("type"):
-        case "RATE_LIMITED" | "RATE_LIMIT":
-            return _graphql_limit(response, limits)
+    if error.get("type") in ("RATE_LIMITED", "RATE_LIMIT"):
+        return _graphql_limit(response, limits)
+    return _problem_of_graphql_type(error.get("type"), response, description, quotation)
+
+
+def _problem_of_graphql_type(error_type: object, response: Response, description: str, quotation: str) -> Problem:
+    match error_type:
         case "NOT_FOUND":
             return NotFound(f"GitHub does not find {description}, or hides it from this token.{quotation}")
         case "FORBIDDEN" | "INSUFFICIENT_SCOPES":
