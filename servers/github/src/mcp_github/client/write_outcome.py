@@ -6,7 +6,7 @@ Only what both sides show is judged: most answers lack a part of what was asked 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -94,16 +94,17 @@ class UnsetField:
         return " ".join(words)
 
 
-def find_unset(asked: Any, answered: Any, *, method: str) -> list[UnsetField]:
+def find_unset(requested: Any, answered: Any, *, method: str) -> list[UnsetField]:
     """Return the fields of a request that the answer shows otherwise.
 
     Args:
+        requested, answered: the bodies of both, as JSON.
         method: that of the request. A PATCH or PUT replaces lists, a POST adds to them, a DELETE takes from them.
     """
-    if not isinstance(asked, dict) or not isinstance(answered, dict):
+    if not isinstance(requested, dict) or not isinstance(answered, dict):
         return []
     unset: list[UnsetField] = []
-    for name, value, answer in _comparable(cast("dict[str, Any]", asked), cast("dict[str, Any]", answered)):
+    for name, value, answer in _pair_fields(cast("dict[str, Any]", requested), cast("dict[str, Any]", answered)):
         if _are_files(name, value):
             field = _compare_files(value, answer or {})
         elif name in _FIELD_LISTS:
@@ -117,12 +118,12 @@ def find_unset(asked: Any, answered: Any, *, method: str) -> list[UnsetField]:
     return unset
 
 
-def is_everything_unset(asked: Any, unset: Sequence[UnsetField]) -> bool:
+def is_everything_unset(requested: Any, unset: Sequence[UnsetField]) -> bool:
     """Return whether nothing of what was asked for came about."""
-    if not isinstance(asked, dict) or not asked:
+    if not isinstance(requested, dict) or not requested:
         return False
     names = {field.name for field in unset if field.is_whole}
-    return names == set(cast("dict[str, Any]", asked))
+    return names == set(cast("dict[str, Any]", requested))
 
 
 def needs_rights(unset: Sequence[UnsetField]) -> bool:
@@ -135,24 +136,27 @@ def describe_unset(unset: Sequence[UnsetField]) -> str:
     return f"GitHub did not set: {'; '.join(field.describe() for field in unset)}."
 
 
-def _comparable(asked: dict[str, Any], answered: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _pair_fields(requested: dict[str, Any], answered: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, value and answer of the fields that can be compared."""
-    for name, value in asked.items():
+    for name, value in requested.items():
+        if name in _NOT_A_STATE:
+            continue
+        if name == "body" and requested.get("generate_release_notes"):
+            # The notes follow the text.
+            continue
         holder, _, key = _ANSWERED_AS.get(name, name).rpartition(".")
         fields = answered
         if holder:
             fields = cast("dict[str, Any]", answered.get(holder) or {})
-        if key not in fields or name in _NOT_A_STATE:
-            continue
-        if name == "body" and asked.get("generate_release_notes"):
-            # The notes follow the text.
-            continue
-        answer = fields[key]
-        has_other_shape = isinstance(value, list) != isinstance(answer, list)
-        if answer is not None and value is not None and has_other_shape:
-            continue
-        if not isinstance(answer, dict) or name in _REFERENCES or _are_files(name, value):
-            yield name, value, answer
+        if key in fields and _is_comparable(name, value, fields[key]):
+            yield name, value, fields[key]
+
+
+def _is_comparable(name: str, value: Any, answer: Any) -> bool:
+    """Return whether both are lists or neither is, and an answer that is an object is one that a request names."""
+    if value is not None and answer is not None and isinstance(value, list) != isinstance(answer, list):
+        return False
+    return not isinstance(answer, dict) or name in _REFERENCES or _are_files(name, value)
 
 
 def _are_files(name: str, value: Any) -> bool:
@@ -221,25 +225,37 @@ def _keys_of(items: Iterable[Any]) -> set[str]:
 
 
 def _compare_lists(name: str, value: list[Any], answer: list[Any], method: str) -> UnsetField | None:
-    asked: dict[str, str] = {}
+    """Return which items of a list are not there, and which are though they should be there no more.
+
+    Args:
+        method: as in `find_unset`.
+    """
+    requested: dict[str, str] = {}
     for item in value:
-        asked.update((_key(text), text) for text in _names_of(item)[:1])
-    answered = [_names_of(item) for item in answer]
+        requested.update((_key(text), text) for text in _names_of(item)[:1])
     answered_keys = _keys_of(answer)
-    missing: list[str] = []
-    remaining: list[str] = []
-    if method == "DELETE":
-        remaining = [text for key, text in asked.items() if key in answered_keys]
-        is_whole = len(remaining) == len(asked)
-    else:
-        missing = [text for key, text in asked.items() if key not in answered_keys]
-        is_whole = len(missing) == len(asked)
-    if method in ("PATCH", "PUT"):
-        remaining = [names[0] for names in answered if names and not asked.keys() & set(map(_key, names))]
-        is_whole = is_whole and bool(missing or remaining)
-    if not missing and not remaining:
+    present = [text for key, text in requested.items() if key in answered_keys]
+    absent = [text for key, text in requested.items() if key not in answered_keys]
+    match method:
+        case "DELETE":
+            field = UnsetField(name, [], present, is_whole=not absent)
+        case "PATCH" | "PUT":
+            field = UnsetField(name, absent, _names_of_others(answer, requested.keys()), is_whole=not present)
+        case _:
+            field = UnsetField(name, absent, [], is_whole=not present)
+    if not field.missing and not field.remaining:
         return None
-    return UnsetField(name, missing, remaining, is_whole=is_whole)
+    return field
+
+
+def _names_of_others(answer: list[Any], keys: KeysView[str]) -> list[str]:
+    """Return a name of each item that has none of the keys."""
+    others: list[str] = []
+    for item in answer:
+        names = _names_of(item)
+        if names and keys.isdisjoint(map(_key, names)):
+            others.append(names[0])
+    return others
 
 
 def _names_of(value: Any) -> list[str]:

@@ -192,20 +192,28 @@ async def read_differences(
     if cursor:
         start = _Position.decode(cursor, scope)
     answer = _Answer(path, summary, max_bytes, start)
-    while answer.next_position is not None and not answer.is_full:
-        position = answer.next_position
-        answer.add(await _fetch_page(api, repo, source, position), position)
+    await _fill(answer, api, repo, source)
     if path and not answer.patches and answer.next_position is None:
         raise _no_such_file(path, source, answer.listed_count)
-    head = [source.description]
+    is_first_of_all_files = cursor is None and path is None
     introduction: list[str] = []
-    if introduces and cursor is None and path is None and source.counts_path:
+    if is_first_of_all_files and introduces and source.counts_path:
         response = await api.get(source.counts_path, source.description, repo=repo)
         introduction = _introduce_pull(response.data)
-    if cursor is None and path is None and answer.next_position is not None and answer.first_page is not None:
+    head = [source.description]
+    if is_first_of_all_files and answer.next_position is not None and answer.first_page is not None:
         head.append(await _count_all(api, source, answer.first_page))
     head += _describe_gaps(source, answer, scope)
-    return Text("; ".join(head), "\n".join([*introduction, *(answer.patches or ["No differences."])]))
+    patches = answer.patches or ["No differences."]
+    return Text("; ".join(head), "\n".join([*introduction, *patches]))
+
+
+async def _fill(answer: _Answer, api: Api, repo: Repo, source: DiffSource) -> None:
+    """Read one of GitHub's pages after the other until the answer is full or has all."""
+    while answer.next_position is not None and not answer.is_full:
+        position = answer.next_position
+        page = await _fetch_page(api, repo, source, position)
+        answer.add(page, position)
 
 
 def _introduce_pull(pull: Mapping[str, Any]) -> list[str]:
