@@ -165,10 +165,10 @@ def _with_note(result: dict[str, Any], text: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         return {**result, "content": [*result["content"], _text_block(text)]}
     members = cast("dict[str, Any]", data)
-    noted = clean({**members, "note": join_notes(members.get("note"), text)})
+    with_note = clean({**members, "note": join_notes(members.get("note"), text)})
     _, *others = result["content"]
-    json_text = json.dumps(noted, ensure_ascii=False, separators=(",", ":"))
-    return {**result, "content": [_text_block(f"{json_text}\n"), *others], "structuredContent": noted}
+    json_text = json.dumps(with_note, ensure_ascii=False, separators=(",", ":"))
+    return {**result, "content": [_text_block(f"{json_text}\n"), *others], "structuredContent": with_note}
 
 
 def _text_block(text: str) -> dict[str, Any]:

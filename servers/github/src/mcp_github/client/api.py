@@ -36,8 +36,8 @@ __all__ = [
     "NO_CONTENT",
     "Api",
     "ApiResponse",
+    "CachedAnswer",
     "FollowedAnswers",
-    "KeptAnswer",
     "partial_success",
     "select_paging_params",
 ]
@@ -62,13 +62,13 @@ class FollowedAnswers(Protocol):
         """Return the body of what is followed, checked anew if it is due; None for what nobody follows."""
         ...
 
-    async def find_kept(self, path: str, params: Mapping[str, Any], accept: str) -> KeptAnswer | None:
+    async def find_cached(self, path: str, params: Mapping[str, Any], accept: str) -> CachedAnswer | None:
         """Return the answer that the last check left, without another; None if there is none."""
         ...
 
 
 @dataclass(frozen=True)
-class KeptAnswer:
+class CachedAnswer:
     """An answer that may still be true, which a read or a check left.
 
     Attributes:
@@ -110,7 +110,7 @@ class _NothingFollowed:
     async def read(self, path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
         return None
 
-    async def find_kept(self, path: str, params: Mapping[str, Any], accept: str) -> KeptAnswer | None:
+    async def find_cached(self, path: str, params: Mapping[str, Any], accept: str) -> CachedAnswer | None:
         return None
 
 
@@ -124,10 +124,10 @@ class _Identity:
     """
 
     client: Client
-    cached: OrderedDict[str, KeptAnswer] = field(default_factory=OrderedDict[str, KeptAnswer])
+    cached: OrderedDict[str, CachedAnswer] = field(default_factory=OrderedDict[str, CachedAnswer])
     followed: FollowedAnswers = field(default_factory=_NothingFollowed)
 
-    def remember(self, key: str, answer: KeptAnswer) -> None:
+    def remember(self, key: str, answer: CachedAnswer) -> None:
         """Keep an answer; the one that was used longest ago makes room."""
         if not answer.etag or len(answer.body) > _MAX_CACHED_BYTES:
             return
@@ -203,7 +203,7 @@ class Api:
         request, tools with one that costs nothing while the answer is still true."""
         self._identities.current.followed = followed
 
-    def find_read(self, path: str, params: Mapping[str, Any], accept: str) -> KeptAnswer | None:
+    def find_read(self, path: str, params: Mapping[str, Any], accept: str) -> CachedAnswer | None:
         """Return the answer that the current caller's last read left, of which a check asks whether it is true."""
         return self._identities.current.cached.get(_cache_key(path, params, accept))
 
@@ -385,26 +385,26 @@ class Api:
         """Return the answer to `request`, or the one that GitHub says is still true."""
         identity = self._identities.current
         key = _cache_key(request.path, request.params, request.accept)
-        kept = await self._find_kept(identity, key, request)
-        if kept is not None:
-            request = replace(request, headers={"If-None-Match": kept.etag})
+        cached = await self._find_cached(identity, key, request)
+        if cached is not None:
+            request = replace(request, headers={"If-None-Match": cached.etag})
         response = await identity.client.send(request)
         self._note_redirect(repo, request.description, response)
         _note_hidden(response)
         if response.status == 204:
             return ApiResponse(NO_CONTENT, headers=response.headers)
-        if response.status == 304 and kept is not None:
-            answer = replace(kept, fetched_at=time.time())
+        if response.status == 304 and cached is not None:
+            answer = replace(cached, fetched_at=time.time())
         else:
-            answer = KeptAnswer(response.headers.get("etag", ""), response.body, time.time(), response.headers)
+            answer = CachedAnswer(response.headers.get("etag", ""), response.body, time.time(), response.headers)
         data, removed = self._clean(_parse_json(answer.body, request.description))
         identity.remember(key, answer)
         return ApiResponse(data, removed, _linked_page(answer.headers.get("link", ""), "next"), answer.headers)
 
-    async def _find_kept(self, identity: _Identity, key: str, request: Request) -> KeptAnswer | None:
+    async def _find_cached(self, identity: _Identity, key: str, request: Request) -> CachedAnswer | None:
         """Return the newest answer that may still be true: of an earlier read, or of a check for followers."""
         read = identity.cached.get(key)
-        checked = await identity.followed.find_kept(request.path, request.params, request.accept)
+        checked = await identity.followed.find_cached(request.path, request.params, request.accept)
         if checked is None or (read is not None and read.fetched_at >= checked.fetched_at):
             return read
         return checked
@@ -480,13 +480,13 @@ def select_paging_params(position: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(position[name]) for name in _PAGING_PARAMS if name in position}
 
 
-def _report_unset(asked: Any, answered: Any, description: str, method: str) -> None:
+def _report_unset(requested: Any, answered: Any, description: str, method: str) -> None:
     """Have the client told what GitHub did not set of what was asked for.
 
     Raises:
         Conflict: it set nothing of it.
     """
-    unset = find_unset(asked, answered, method=method)
+    unset = find_unset(requested, answered, method=method)
     if not unset:
         return
     fix = "See what is there now."
@@ -496,8 +496,8 @@ def _report_unset(asked: Any, answered: Any, description: str, method: str) -> N
             "can be assigned."
         )
     sentence = describe_unset(unset)
-    only_adds = method == "POST" and not set(asked) <= ADDED_NAMES
-    if is_everything_unset(asked, unset) and not only_adds:
+    only_adds = method == "POST" and not set(requested) <= ADDED_NAMES
+    if is_everything_unset(requested, unset) and not only_adds:
         raise Conflict(f"GitHub answered without an error and changed nothing: {description}. {sentence}", fix)
     current_call().add_note(f"{sentence} {fix}")
 
@@ -515,14 +515,14 @@ def _judge_mutation(
             f"GitHub answered without an error and changed nothing: {description}.",
             "See what is there now, and whether what you named is a part of it.",
         )
-    asked = variables.get("input")
+    requested = variables.get("input")
     method = "POST"
     if expects:
-        asked = expects
+        requested = expects
         method = "PATCH"
     for payload in data.values():
         for selected in payload.values():
-            _report_unset(asked, selected, description, method)
+            _report_unset(requested, selected, description, method)
 
 
 def _note_hidden(response: Response) -> None:

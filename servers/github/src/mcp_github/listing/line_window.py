@@ -15,7 +15,7 @@ from mcp_github.safety.scrub import scrub_text
 __all__ = ["LineWindow"]
 
 # A page of text, with the timestamps and colours that are taken out of it, and more.
-_MAX_KEPT_BYTES = 128_000
+_MAX_BLOCK_BYTES = 128_000
 # What is taken at once.
 _PIECE_BYTES = 65_536
 _MAX_LINE_CHARACTERS = 2000
@@ -68,13 +68,13 @@ class LineWindow:
             self._pattern = pattern.encode("utf-8", "surrogatepass")
         self._unfinished_line = b""
         self._line_count = 0
-        self._kept: deque[_Block] = deque()
-        self._kept_bytes = 0
+        self._blocks: deque[_Block] = deque()
+        self._block_bytes = 0
         self._has_dropped = False
         self._is_full = False
         self._error_line: int | None = None
         self._has_error_mark = False
-        self._kept_at_error: list[_Block] = []
+        self._blocks_at_error: list[_Block] = []
 
     def feed(self, data: bytes) -> bool:
         """Take what comes next; return True once nothing more is needed."""
@@ -138,7 +138,7 @@ class LineWindow:
         return _Lines(lines, removed)
 
     def _raw_lines(self) -> Iterator[tuple[int, bytes]]:
-        for block in self._kept_at_error or self._kept:
+        for block in self._blocks_at_error or self._blocks:
             yield from enumerate(block.data.removesuffix(b"\n").split(b"\n"), block.first)
 
     def _add_lines(self, data: bytes) -> None:
@@ -170,18 +170,18 @@ class LineWindow:
         """Put down where the last error is, and keep what led to it, whatever follows."""
         if _ERROR_MARK in block.data:
             self._error_line = block.first + block.data.count(b"\n", 0, block.data.rfind(_ERROR_MARK))
-            self._kept_at_error = list(self._kept)
+            self._blocks_at_error = list(self._blocks)
         elif self._error_line is not None and block.first <= self._error_line + _LINES_AFTER_ERROR:
-            self._kept_at_error.append(block)
+            self._blocks_at_error.append(block)
 
     def _keep(self, block: _Block) -> None:
-        self._kept.append(block)
-        self._kept_bytes += len(block.data)
+        self._blocks.append(block)
+        self._block_bytes += len(block.data)
         if self._start_line is not None:
-            self._is_full = self._kept_bytes > _MAX_KEPT_BYTES
+            self._is_full = self._block_bytes > _MAX_BLOCK_BYTES
             return
-        while self._kept_bytes - len(self._kept[0].data) > _MAX_KEPT_BYTES:
-            self._kept_bytes -= len(self._kept.popleft().data)
+        while self._block_bytes - len(self._blocks[0].data) > _MAX_BLOCK_BYTES:
+            self._block_bytes -= len(self._blocks.popleft().data)
             self._has_dropped = True
 
     def _clean(self, raw: bytes) -> tuple[str, int]:

@@ -175,17 +175,17 @@ async def list_checks_of_commit(
     missing_names: list[str] = []
     if base is not None and checks.has_names:
         missing_names = await commit.find_missing(checks, base)
-    listed = sorted(filter(wishes.takes, checks.items), key=lambda item: _STATES.index(item.state))
+    matching = sorted(filter(wishes.takes, checks.items), key=lambda item: _STATES.index(item.state))
     columns = list(CHECK.default)
-    if len({item.name for item in listed}) < len(listed):
-        listed = await commit.tell_apart(listed)
+    if len({item.name for item in matching}) < len(matching):
+        matching = await commit.tell_apart(matching)
         columns += _TELL_APART_COLUMNS
-    page = _cut(listed, columns, options, [repo.key, ref.name, wishes.state, wishes.name])
+    page = _cut(matching, columns, options, [repo.key, ref.name, wishes.state, wishes.name])
     wait_note = None
     if progress:
         wait_note = f"{progress} Call again to wait on."
     note = join_notes(checks.summarize(missing_names), wait_note, *checks.notes, page.note)
-    return page.model_copy(update={"note": note, "total": len(listed), "removed": checks.removed or None})
+    return page.model_copy(update={"note": note, "total": len(matching), "removed": checks.removed or None})
 
 
 @dataclass(frozen=True)

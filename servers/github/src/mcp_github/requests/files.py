@@ -148,8 +148,8 @@ async def _find_nearest(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -
     name = path.name.rpartition("/")[2].casefold()
     namesakes = [each for each in paths if each.rpartition("/")[2].casefold() == name]
     by_key = {each.casefold(): each for each in paths[:_MAX_COMPARED_PATHS]}
-    alike = [by_key[key] for key in get_close_matches(path.name.casefold(), by_key, _MAX_NEAREST)]
-    return list(dict.fromkeys([*namesakes, *alike]))[:_MAX_NEAREST]
+    similar = [by_key[key] for key in get_close_matches(path.name.casefold(), by_key, _MAX_NEAREST)]
+    return list(dict.fromkeys([*namesakes, *similar]))[:_MAX_NEAREST]
 
 
 async def fetch_blob(api: Api, repo: Repo, path: FilePath, ref: Ref | None, *, internal: bool = False) -> Blob:

@@ -237,9 +237,9 @@ def _cut(text: str, start: int) -> str:
     """Return what is shown of `text` from `start` on."""
     if not text:
         return "none"
-    shown = text[start : start + _MAX_SHOWN_CHARACTERS]
+    excerpt = text[start : start + _MAX_SHOWN_CHARACTERS]
     if start:
-        shown = f"…{shown}"
+        excerpt = f"…{excerpt}"
     if len(text) > start + _MAX_SHOWN_CHARACTERS:
-        shown = f"{shown}…"
-    return shown
+        excerpt = f"{excerpt}…"
+    return excerpt

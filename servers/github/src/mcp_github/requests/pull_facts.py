@@ -47,9 +47,9 @@ async def add_pull_facts(api: Api, items: Sequence[Item | None], columns: Sequen
     if not any(variables.values()):
         return items
     facts = await _fetch_facts(api, list(pulls), variables)
-    untold = [f"#{item['number']}" for node_id, item in pulls.items() if node_id not in facts]
-    if untold:
-        current_call().add_note(f"GitHub tells no details of {', '.join(untold)}: null there is not known.")
+    missing = [f"#{item['number']}" for node_id, item in pulls.items() if node_id not in facts]
+    if missing:
+        current_call().add_note(f"GitHub tells no details of {', '.join(missing)}: null there is not known.")
     completed: list[Item | None] = []
     for item in items:
         if item is not None:
@@ -125,10 +125,14 @@ def _is_missing(member: str, items: Iterable[Item]) -> bool:
     return any(member not in item for item in items)
 
 
-def _to_rest(api: Api, node: Mapping[str, Any], asked: Mapping[str, bool]) -> dict[str, Any]:
-    """Return what was asked for of a pull request of GraphQL's with the names that REST has for the same."""
+def _to_rest(api: Api, node: Mapping[str, Any], included: Mapping[str, bool]) -> dict[str, Any]:
+    """Return what a query had of a pull request, with the names that REST has for the same.
+
+    Args:
+        included: which groups of `_MEMBERS_BY_VARIABLE` the query selected.
+    """
     facts: dict[str, Any] = {}
-    if asked["branches"]:
+    if included["branches"]:
         head_repo = {"full_name": pick(node, "headRepository.nameWithOwner")}
         base_repo = {"full_name": pick(node, "repository.nameWithOwner")}
         facts["head"] = {
@@ -136,19 +140,19 @@ def _to_rest(api: Api, node: Mapping[str, Any], asked: Mapping[str, bool]) -> di
             "user": node.get("headRepositoryOwner"),
         }  # fmt: skip
         facts["base"] = {"ref": node["baseRefName"], "sha": node["baseRefOid"], "repo": base_repo}
-    if asked["size"]:
+    if included["size"]:
         facts |= {name: node[name] for name in ("additions", "deletions")}
         facts["changed_files"] = node["changedFiles"]
         facts |= {name: pick(node, f"{name}.totalCount") for name in ("commits", "comments")}
-    if asked["merge"]:
+    if included["merge"]:
         facts["mergeable"] = _MERGEABLE.get(node["mergeable"])
         facts["mergeable_state"] = _lower(node["mergeStateStatus"])
         facts["merged_by"] = node["mergedBy"]
         facts["auto_merge"] = {"merge_method": _lower(pick(node, "autoMergeRequest.mergeMethod"))}
-    if asked["requests"]:
+    if included["requests"]:
         facts["requested_reviewers"] = _reviewers_with("login", node)
         facts["requested_teams"] = _reviewers_with("slug", node)
-    if asked["closes"]:
+    if included["closes"]:
         facts["closes"] = _to_closed_rows(api, node, str(pick(node, "repository.nameWithOwner")))
     return facts | _to_review_facts(node)
 

@@ -19,7 +19,7 @@ import anyio.to_thread
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.remote import Cache, Failed, FetchResult, NotModified, Outcome, Validators, open_store
 from mcp_github.call_context import active_call, current_call
-from mcp_github.client.api import Api, KeptAnswer
+from mcp_github.client.api import Api, CachedAnswer
 from mcp_github.client.http import Request
 from mcp_github.client.response import Response
 from mcp_github.listing.projections import pick
@@ -160,7 +160,7 @@ class ConditionalFetcher:
             _digest_body(response.body, followed.digest),
         )
 
-    async def _find_newer_read(self, followed: FollowedUri, key: str, validators: Validators) -> KeptAnswer | None:
+    async def _find_newer_read(self, followed: FollowedUri, key: str, validators: Validators) -> CachedAnswer | None:
         """Return the answer that a tool has read since the last check of `key`, if it differs from what that left."""
         read = self._api.find_read(followed.path, followed.params, followed.accept)
         if read is None or read.etag == validators.etag:
@@ -184,7 +184,7 @@ class ConditionalFetcher:
                 return entry.body
         return None
 
-    async def find_kept(self, path: str, params: Mapping[str, Any], accept: str) -> KeptAnswer | None:
+    async def find_cached(self, path: str, params: Mapping[str, Any], accept: str) -> CachedAnswer | None:
         """Return what the last check of something that is followed left, of which a tool asks whether it is true."""
         cache = self._cache
         key = _request_key(path, params, accept, Digest.ALL)
@@ -194,7 +194,7 @@ class ConditionalFetcher:
         # A list has further pages, which the check does not look at.
         if entry.body is None or not entry.etag or entry.body.lstrip().startswith(b"["):
             return None
-        return KeptAnswer(entry.etag, entry.body, entry.fetched_at)
+        return CachedAnswer(entry.etag, entry.body, entry.fetched_at)
 
     def _seconds_to_next_check(self, response: Response | None, unchanged_count: int) -> float:
         """Return when another check makes sense.
