@@ -78,10 +78,10 @@ CASES: list[tuple[tuple[str, str, str, dict[str, Any]], int, str, str, str]] = [
 
 def test_words_are_github_s_own_and_say_where_they_are_from() -> None:
     for refusal in known_refusals():
-        for words, page in refusal.said:
+        for words, page in refusal.examples:
             assert find_refusal(words) is refusal, words
             assert page.startswith(("https://docs.github.com/", "https://github.com/")), page
-    said = [words for refusal in known_refusals() for words, _ in refusal.said]
+    said = [words for refusal in known_refusals() for words, _ in refusal.examples]
     assert len(said) == len(set(said))
 
 
@@ -90,7 +90,7 @@ async def test_each_reason_is_told_as_what_it_is(oracle: Oracle) -> None:
     pull = {**sample("pulls/get"), "head": {"sha": SHA}, "changed_files": 0, "requested_reviewers": []}
     oracle.answer("GET", "/repos/octo/app/pulls/5", pull)
     oracle.answer("GET", "/repos/octo/app/pulls/5/files", [])
-    whole = [words for refusal in known_refusals() for words, _ in refusal.said]
+    whole = [words for refusal in known_refusals() for words, _ in refusal.examples]
     async with served(oracle, *EVERYTHING) as client:
         for (verb, path, tool, arguments), status, part, reason, fix in CASES:
             message = next(words for words in whole if part in words)

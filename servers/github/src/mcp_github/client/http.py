@@ -161,8 +161,8 @@ class Client:
         new_name = self.renamed.get(old_name)
         if new_name:
             # The new name was found out and judged at an earlier request.
-            rest = request.path.removeprefix(f"/repos/{old_name}")
-            request = replace(request, path=f"/repos/{new_name}{rest}")
+            subpath = request.path.removeprefix(f"/repos/{old_name}")
+            request = replace(request, path=f"/repos/{new_name}{subpath}")
         if request.is_read:
             return await self._send_read(request)
         return await self._send_write(request)

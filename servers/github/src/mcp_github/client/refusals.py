@@ -25,14 +25,14 @@ class KnownRefusal:
     Attributes:
         reason: a sentence, in which `{}` is what was asked for.
         refused: whether the token or its user may not do it; else the state of things stands in the way.
-        said: the words as GitHub said them, each with the page that has them.
+        examples: the words as GitHub said them, each with the page that has them.
     """
 
     words: re.Pattern[str]
     reason: str
     fix: str
     refused: bool
-    said: Sequence[tuple[str, str]]
+    examples: Sequence[tuple[str, str]]
 
     def to_problem(self, description: str, quotation: str) -> Problem:
         """Return the problem that it is for what was asked for, with GitHub's own words as a sentence."""
@@ -49,9 +49,9 @@ def known_refusals() -> Sequence[KnownRefusal]:
     text = files("mcp_github.client").joinpath("refusals.toml").read_text("utf-8")
     refusals: list[KnownRefusal] = []
     for entry in tomllib.loads(text)["refusals"]:
-        said = [(words, page) for words, page in entry["said"]]
+        examples = [(words, page) for words, page in entry["examples"]]
         pattern = re.compile(entry["words"], re.IGNORECASE)
-        refusals.append(KnownRefusal(pattern, entry["reason"], entry["fix"], entry.get("refused", False), said))
+        refusals.append(KnownRefusal(pattern, entry["reason"], entry["fix"], entry.get("refused", False), examples))
     return refusals
 
 

@@ -96,13 +96,13 @@ class _Position:
         limit: how many rows the caller wants at most.
         paging: the parameters of GitHub's page.
         skip: how many objects of that page were listed before.
-        shown: how many rows all pages before have.
+        shown_before: how many rows all pages before have.
     """
 
     limit: int
     paging: Mapping[str, str] = field(default_factory=dict[str, str])
     skip: int = 0
-    shown: int = 0
+    shown_before: int = 0
 
     @classmethod
     def decode(cls, cursor: str, scope: Sequence[Any]) -> _Position:
@@ -110,7 +110,7 @@ class _Position:
         return cls(value["n"], value["q"], value["skip"], int(value.get("shown", 0)))
 
     def encode(self, scope: Sequence[Any]) -> str:
-        value = {"n": self.limit, "q": self.paging, "skip": self.skip, "shown": self.shown}
+        value = {"n": self.limit, "q": self.paging, "skip": self.skip, "shown": self.shown_before}
         return Cursor.encode("page", value, scope)
 
     @property
@@ -190,13 +190,13 @@ class _Page:
             row = self.query.projection.to_row(item, self.columns)
             self.size += count_bytes(row)
             if self.rows and (self.size > DEFAULT_PAGE_BYTES or self._has_all_rows):
-                self.next_position = replace(self.position, skip=number, shown=self.shown_count)
+                self.next_position = replace(self.position, skip=number, shown_before=self.shown_count)
                 self.is_full = True
                 return
             self.rows.append(row)
             self.members |= item.keys()
         if response.next_page:
-            self.next_position = _Position(self.position.limit, response.next_page, shown=self.shown_count)
+            self.next_position = _Position(self.position.limit, response.next_page, shown_before=self.shown_count)
 
     @property
     def may_grow(self) -> bool:
@@ -206,7 +206,7 @@ class _Page:
     @property
     def shown_count(self) -> int:
         """How many rows the caller has with this page."""
-        return self.start.shown + len(self.rows)
+        return self.start.shown_before + len(self.rows)
 
     def count_all(self) -> int | None:
         """Return how many objects there are for the caller; None where nobody knows."""
@@ -220,7 +220,7 @@ class _Page:
     @property
     def _has_hidden(self) -> bool:
         """Whether objects are not shown, here or on pages before."""
-        return self.hidden_count > 0 or self.start.shown != self.start.items_before + self.start.skip
+        return self.hidden_count > 0 or self.start.shown_before != self.start.items_before + self.start.skip
 
     @property
     def _is_cut_by_github(self) -> bool:
@@ -279,11 +279,11 @@ class _Page:
         """Return of how many objects these are all that are shown: a few look like a list that was cut."""
         if not self.query.listed_things or self.position.paging.keys() - {"page"}:
             return None
-        listed = self.position.items_before + self.listed_count
-        if self.shown_count * _ONE_IN > listed or not listed:
+        listed_total = self.position.items_before + self.listed_count
+        if self.shown_count * _ONE_IN > listed_total or not listed_total:
             return None
-        others = listed - self.shown_count
-        return f"That is all: of {listed} {self.query.listed_things} that GitHub listed, {others} did not match."
+        others = listed_total - self.shown_count
+        return f"That is all: of {listed_total} {self.query.listed_things} that GitHub listed, {others} did not match."
 
     def _round_note(self) -> str | None:
         """Return that these are all, where their number looks like the most that a page has."""
@@ -390,8 +390,8 @@ def keep_served(
     def repo_of(item: Item) -> str:
         return str(pick(item, repo_getter) or "")
 
-    served = api.policy.only_served(items, key=repo_of)
-    for item in served:
+    served_items = api.policy.only_served(items, key=repo_of)
+    for item in served_items:
         repo = repo_of(item)
         api.taint.record_read(repo)
         if private_getter is None:
@@ -399,7 +399,7 @@ def keep_served(
         is_private = pick(item, private_getter)
         if isinstance(is_private, bool):
             api.taint.record_visibility(repo, public=not is_private)
-    return served
+    return served_items
 
 
 def count_fitting_rows(rows: Sequence[list[Any]], max_bytes: int) -> int:

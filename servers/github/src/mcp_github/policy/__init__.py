@@ -293,13 +293,13 @@ def _require_usable_auth(settings: PolicySettings) -> None:
 
 def _require_one_source(settings: PolicySettings) -> None:
     """Raise `Unavailable` if an option about the token would be ignored."""
-    given = {
+    source_options = {
         "--app-id": settings.app_id,
         "--token-file": settings.token_file,
         "--app-key-file": settings.app_key_file,
         "--app-installation": settings.app_installation,
     }
-    names = [name for name, value in given.items() if value]
+    names = [name for name, value in source_options.items() if value]
     if names and settings.auth != "auto":
         raise Unavailable(f"`--auth {settings.auth}` and `{names[0]}` name two sources.", "Leave one of them out.")
     if settings.app_id and settings.token_file:

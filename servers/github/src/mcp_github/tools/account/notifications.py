@@ -148,9 +148,11 @@ async def fetch_inbox(api: Api, repo: Repo | None, params: Mapping[str, Any], op
     releases: dict[str, Item] = {}
 
     def select(items: Sequence[Item]) -> Sequence[Item]:
-        served = keep_served(api, items, repo_getter=_REPO_PATH, private_getter=_is_private)
-        releases.update({str(item["id"]): item for item in served if pick(item, "subject.type") == "Release"})
-        return served
+        served_items = keep_served(api, items, repo_getter=_REPO_PATH, private_getter=_is_private)
+        for item in served_items:
+            if pick(item, "subject.type") == "Release":
+                releases[str(item["id"])] = item
+        return served_items
 
     query = ListQuery(_path(repo), "your notifications", _NOTIFICATION, params=params, select=select)
     page = await fetch_page(api, query, replace(options, limit=min(options.limit, _MAX_LIMIT)))

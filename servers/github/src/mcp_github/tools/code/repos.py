@@ -471,8 +471,11 @@ async def _list_commits_beyond(api: Api, repo: Repo, base: Ref, ref: Ref | None,
     description = f"the commits from {quote(base.name)} to {quote(ref.name)} in `{repo.full_name}`"
     path = f"{repo.path}/compare/{base.path}...{ref.path}"
     page = await fetch_page(api, ListQuery(path, description, COMMIT, repo=repo, find_list=find_commits), options)
-    ahead = f"{quote(ref.name)} is {counts.get('ahead_by')} ahead of {quote(base.name)}"
-    note = join_notes(f"{ahead} and {counts.get('behind_by')} behind.", page.note)
+    distance = (
+        f"{quote(ref.name)} is {counts.get('ahead_by')} ahead of {quote(base.name)} and "
+        f"{counts.get('behind_by')} behind."
+    )
+    note = join_notes(distance, page.note)
     return page.model_copy(update={"note": note, "total": counts.get("total_commits")})
 
 
