@@ -46,6 +46,7 @@ _CODE = re.compile(r"(?=\S*\d)\S{2,}(?: (?=\S*\d)\S{2,})*")
 # As in `Paris 15` and `Paris 15e`: no postal code is as short.
 _DISTRICT_NUMBER = re.compile(r"\d{1,2}(?:\.|er?|st|nd|rd|th)?", re.IGNORECASE)
 _OPENING_BRACKETS = "(（[【「〔"
+_PLACE_EXAMPLES = "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias."
 
 
 @dataclass(frozen=True)
@@ -72,40 +73,65 @@ def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceNa
     """
     if len(text) > MAX_PLACE_CHARACTERS:
         # The patterns of coordinates take the square of its length.
-        raise Invalid(
-            f"A place has at most {MAX_PLACE_CHARACTERS} characters.",
-            "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
-        )
-    words = " ".join(text.translate(_UNSEEN).split())
-    if uri := RESOURCE_URI.fullmatch(words):
-        words = unquote(uri["place"])
-    if saved_place := saved_places.get(words.casefold()):
+        raise Invalid(f"A place has at most {MAX_PLACE_CHARACTERS} characters.", _PLACE_EXAMPLES)
+    words = _normalize(text)
+    saved_place = saved_places.get(words.casefold())
+    if saved_place is not None:
         return saved_place
+    point = _parse_point(text, words)
+    if point is not None:
+        return point
+    _refuse_failed_coordinates(text, words)
+    if is_postal_code(words):
+        return PlaceName(words, (), words)
+    return _parse_name(text, words)
+
+
+def _normalize(text: str) -> str:
+    """Return `text` without what nobody sees, and of the URI of a resource the place in it."""
+    words = " ".join(text.translate(_UNSEEN).split())
+    uri = RESOURCE_URI.fullmatch(words)
+    if uri is not None:
+        return unquote(uri["place"])
+    return words
+
+
+def _parse_point(text: str, words: str) -> Place | None:
+    """Return the place at the coordinates in `words`; None if they are something else.
+
+    Raises:
+        Invalid: they are not a point on the globe, or have both a sign and a direction.
+    """
     try:
         coordinates = parse_coordinates(words)
     except AmbiguousHemisphere:
         raise Invalid(
             f"{quote(text)} has both a sign and a direction.", "Use one of them: `-33.9,18.4` or `33.9S,18.4E`."
         ) from None
-    if coordinates is not None:
-        return point_at(coordinates.latitude, coordinates.longitude, resolved="coordinates")
+    if coordinates is None:
+        return None
+    return point_at(coordinates.latitude, coordinates.longitude, resolved="coordinates")
+
+
+def _refuse_failed_coordinates(text: str, words: str) -> None:
+    """Raise `Invalid` if `words` should have been coordinates, and so are no name to look up."""
     if _LINK.match(words):
         # A link may say more of its owner than the service that knows names needs to learn.
-        raise Invalid(
-            f"{quote(text)} is a link without coordinates, and no link is opened.",
-            "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
-        )
+        raise Invalid(f"{quote(text)} is a link without coordinates, and no link is opened.", _PLACE_EXAMPLES)
     if _are_impossible_numbers(words):
         raise Invalid(f"{quote(text)} is not a point: both must be numbers.", "Write them as `47.37,8.55`.")
     if "°" in words:
         raise Invalid(f"{quote(text)} can't be read as coordinates.", "Write them as `47.37,8.55`.")
-    if is_postal_code(words):
-        return PlaceName(words, (), words)
+
+
+def _parse_name(text: str, words: str) -> PlaceName:
+    """Return the name to look up, and the regions that stand behind it.
+
+    Raises:
+        Invalid: it has less than two characters, or no letter.
+    """
     if len(words) < 2 or not any(letter.isalpha() for letter in words):
-        raise Invalid(
-            f"{quote(text)} is not a place.",
-            "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
-        )
+        raise Invalid(f"{quote(text)} is not a place.", _PLACE_EXAMPLES)
     bare_words = drop_weather_words(_URL_SPACE.sub(" ", words))
     note = ""
     if bare_words != words:
@@ -113,7 +139,10 @@ def parse_place(text: str, saved_places: Mapping[str, Place]) -> Place | PlaceNa
     name, *regions = (item.strip() for item in _SEPARATOR.split(bare_words.lstrip(_OPENING_BRACKETS)))
     if len(name) < 2:
         raise Invalid(f"{quote(text)} is not a place.", "Pass the name first, as in `Springfield, Illinois`.")
-    return PlaceName(name, tuple(itertools.chain.from_iterable(map(_divide_region, regions))), words, note)
+    divided_regions: list[str] = []
+    for region in regions:
+        divided_regions += _divide_region(region)
+    return PlaceName(name, tuple(divided_regions), words, note)
 
 
 def is_postal_code(text: str) -> bool:
