@@ -101,24 +101,24 @@ class Reading(_SharedModel):
     origin: Origin
 
     def text(self, title: str) -> str:
-        known: list[str] = []
-        unknown: list[str] = []
+        amounts: list[str] = []
+        unknown_names: list[str] = []
         for name, unit, value in zip(self.names, self.units, self.values, strict=True):
             if value is None:
-                unknown.append(_format_name(name))
+                unknown_names.append(_format_name(name))
             else:
                 amount = f"{_format_name(name)} {_format_value(value)}{_unit_suffix(unit)}"
                 if self.periods and name in self.periods:
                     amount += f" {self.periods[name]}"
-                known.append(amount)
+                amounts.append(amount)
         line = title
         if self.station:
             line += f" {self.station}"
         if self.distance_km is not None:
             line += f", {self.distance_km:g} km away,"
-        line += f" at {self.observed_at or 'an unknown time'}: {', '.join(known) or 'nothing'}"
-        if unknown:
-            line += f"; unknown: {', '.join(unknown)}"
+        line += f" at {self.observed_at or 'an unknown time'}: {', '.join(amounts) or 'nothing'}"
+        if unknown_names:
+            line += f"; unknown: {', '.join(unknown_names)}"
         return f"{line}\n{self.origin.text()}"
 
 

@@ -129,9 +129,9 @@ def find_weekday(words: str) -> int | None:
     if folded in weekdays:
         return weekdays[folded]
     for prefix in map(fold_words, _BEFORE_WEEKDAY):
-        rest = folded.removeprefix(prefix).strip()
-        if rest != folded and rest in weekdays:
-            return weekdays[rest]
+        name = folded.removeprefix(prefix).strip()
+        if name != folded and name in weekdays:
+            return weekdays[name]
     return None
 
 
@@ -142,8 +142,12 @@ def _relative_days() -> dict[str, RelativeDay]:
         for offset, words in table.items():
             for word in words.split(", "):
                 offsets[fold_words(word), is_night].append(offset)
-    days = {word: RelativeDay(tuple(found), is_night) for (word, is_night), found in offsets.items()}
-    return days | {fold_words(word): RelativeDay(both) for word, both in _BOTH_SIDES.items()}
+    days: dict[str, RelativeDay] = {}
+    for (word, is_night), day_offsets in offsets.items():
+        days[word] = RelativeDay(tuple(day_offsets), is_night)
+    for word, both_offsets in _BOTH_SIDES.items():
+        days[fold_words(word)] = RelativeDay(both_offsets)
+    return days
 
 
 @cache

@@ -81,11 +81,11 @@ def _read_hyphens(place_name: PlaceName) -> list[PlaceName]:
 
 def _read_abbreviations(place_name: PlaceName) -> list[PlaceName]:
     """Return the reading with the first word in full: `St. Petersburg` is Saint Petersburg in Russia."""
-    first, _, rest = place_name.name.partition(" ")
+    first, _, other_words = place_name.name.partition(" ")
     full_word = _ABBREVIATIONS.get(fold_name(first))
-    if full_word is None or not rest:
+    if full_word is None or not other_words:
         return []
-    return [_read(place_name, f"{full_word} {rest}", place_name.regions)]
+    return [_read(place_name, f"{full_word} {other_words}", place_name.regions)]
 
 
 def _read_codes(place_name: PlaceName) -> list[PlaceName]:

@@ -119,12 +119,12 @@ async def _choose_first(
 ) -> Place | None:
     """Return the place of the first reading that means one; where a reading needs fame, a place that many know."""
     for reading in readings:
-        found = await _find_candidates(reading, geocoder)
-        if needs_fame(reading) and not _has_famous(found, reading.name):
+        candidates = await _find_candidates(reading, geocoder)
+        if needs_fame(reading) and not _has_famous(candidates, reading.name):
             continue
         # A postal code is nobody's name.
         choose = _choose if is_postal_code(reading.name) else _choose_exact
-        place = choose(reading, found)
+        place = choose(reading, candidates)
         if place is not None:
             return place
     return None
@@ -142,9 +142,9 @@ async def _resolve_in_common_languages(
     if _select_called(place_name.name, select_within(candidates, place_name.regions)):
         return None, candidates
     for reading in filter(_is_bare, (*_list_first_readings(place_name), *other_readings(place_name))):
-        found = await _find_candidates(reading, geocoder)
+        reading_candidates = await _find_candidates(reading, geocoder)
         results = await geocoder(reading.name, COMMON_LANGUAGES)
-        place = _choose_exact(reading, merge_candidates(found, results))
+        place = _choose_exact(reading, merge_candidates(reading_candidates, results))
         if place is not None:
             return place, candidates
     return None, candidates

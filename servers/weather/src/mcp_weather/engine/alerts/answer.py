@@ -79,9 +79,9 @@ def _describe_alerts(alerts: Sequence[Alert], now: float) -> str:
     worst = alerts[0].severity or "of unknown severity"
     description = f"{len(alerts)} in effect or announced, the worst {worst}."
     # A service may be late with the end of an alert, or with taking it off the list: such an alert is still shown.
-    ended = sum(1 for alert in alerts if _has_ended(alert, now))
-    if ended:
-        description += f" Of {ended} the end has passed, though still listed."
+    ended_count = sum(1 for alert in alerts if _has_ended(alert, now))
+    if ended_count:
+        description += f" Of {ended_count} the end has passed, though still listed."
     return description
 
 

@@ -52,7 +52,7 @@ def _read_index(index: Xml.Element) -> dict[str, Any] | None:
     """Return the entries of a feed; None without the title that each has: an empty one would say that all is well."""
     if next(_elements(index, "title"), None) is None:
         return None
-    return {"entries": [_read_entry(entry) for entry in _elements(index, _ENTRIES)]}
+    return {"entries": [_read_entry(entry) for entry in _elements(index, *_ENTRIES)]}
 
 
 def _read_message(message: Xml.Element) -> dict[str, Any]:
@@ -90,15 +90,14 @@ def _read_entry(entry: Xml.Element) -> dict[str, Any]:
 def _read_texts(element: Xml.Element, names: tuple[str, ...]) -> dict[str, str]:
     """Return the texts of the children with these names; of several the first."""
     texts: dict[str, str] = {}
-    for child in _elements(element, names):
+    for child in _elements(element, *names):
         texts.setdefault(_local_name(child), _text(child))
     return texts
 
 
-def _elements(parent: Xml.Element, names: str | tuple[str, ...]) -> Iterator[Xml.Element]:
+def _elements(parent: Xml.Element, *names: str) -> Iterator[Xml.Element]:
     """Yield the children with these names, in any namespace: feeds put those of the protocol beside their own."""
-    wanted = (names,) if isinstance(names, str) else names
-    return (child for child in parent if _local_name(child) in wanted)
+    return (child for child in parent if _local_name(child) in names)
 
 
 def _local_name(element: Xml.Element) -> str:

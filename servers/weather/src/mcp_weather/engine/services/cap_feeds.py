@@ -79,7 +79,7 @@ FEEDS = {
 
 
 @dataclass(frozen=True)
-class _Messages:
+class _FeedContent:
     """The messages of a feed that are not known to be over, and why some are missing, as sentences."""
 
     messages: Sequence[dict[str, Any]]
@@ -91,24 +91,24 @@ async def fetch_alerts(cache: Cache, feed: CapFeed, place: Place, zone: tzinfo, 
     now = moment_at(cache.clock())
     try:
         index = await cache.get(feed.key)
-        found = await _fetch_messages(cache, feed, index, now)
+        content = await _fetch_messages(cache, feed, index, now)
     except Problem as problem:
         return ServiceAlerts(feed.source.name, problem=str(problem))
     # A copy keeps what is over for a while; of the service's own list what it lists counts.
     ended_before = now if feed.authority else None
-    alerts = read_messages(found.messages, place, zone, language, now=ended_before)
-    gaps = list(found.gaps)
+    alerts = read_messages(content.messages, place, zone, language, now=ended_before)
+    gaps = list(content.gaps)
     if feed.authority:
-        content = "These are" if alerts else "None for this place is among"
-        gaps.append(f"{content} the copies of {feed.authority}'s warnings, which may be late or lack some.")
+        subject = "These are" if alerts else "None for this place is among"
+        gaps.append(f"{subject} the copies of {feed.authority}'s warnings, which may be late or lack some.")
     return ServiceAlerts(feed.source.name, alerts, origin_of(index, feed.source), zone, gap=" ".join(gaps) or None)
 
 
-async def _fetch_messages(cache: Cache, feed: CapFeed, index: Snapshot, now: datetime) -> _Messages:
+async def _fetch_messages(cache: Cache, feed: CapFeed, index: Snapshot, now: datetime) -> _FeedContent:
     """Return the messages that an index lists and that have not expired."""
     live = [entry for entry in as_objects(index.json()["entries"]) if not _has_expired(entry, now)]
-    found_keys = [feed.message_key(entry.get("link")) for entry in live]
-    keys = [key for key in found_keys if key is not None]
+    message_keys = [feed.message_key(entry.get("link")) for entry in live]
+    keys = [key for key in message_keys if key is not None]
     gaps: list[str] = []
     if len(keys) < len(live):
         gaps.append(f"{len(live) - len(keys)} warnings of {feed.source.name} lie elsewhere and were not read.")
@@ -127,7 +127,7 @@ async def _fetch_messages(cache: Cache, feed: CapFeed, index: Snapshot, now: dat
     if failures:
         count = f"{len(failures)} of {len(answers)} warnings"
         gaps.append(f"{count} of {feed.source.name} could not be read: {failures[0].failure}")
-    return _Messages([answer for answer in answers if not isinstance(answer, Problem)], gaps)
+    return _FeedContent([answer for answer in answers if not isinstance(answer, Problem)], gaps)
 
 
 def _has_expired(entry: dict[str, Any], now: datetime) -> bool:

@@ -143,10 +143,10 @@ def read_alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
     That list alone decides, not what a message says of its end. What another alert of the list has replaced is left
     out; the list keeps such alerts for a while.
     """
-    listed = [as_object(feature.get("properties")) for feature in as_objects(document["features"])]
-    superseded = _find_superseded(listed)
+    entries = [as_object(feature.get("properties")) for feature in as_objects(document["features"])]
+    superseded = _find_superseded(entries)
     alerts: dict[str, Alert] = {}
-    for number, properties in enumerate(listed):
+    for number, properties in enumerate(entries):
         if properties.get("status") in NOT_ACTUAL or properties.get("messageType") == "Cancel":
             continue
         if str(properties.get("id")) in superseded:
@@ -156,12 +156,12 @@ def read_alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
     return list(alerts.values())
 
 
-def _find_superseded(listed: Sequence[dict[str, Any]]) -> set[str]:
+def _find_superseded(entries: Sequence[dict[str, Any]]) -> set[str]:
     """Return the identifiers of the alerts that a later one of the list replaces.
 
     One that is replaced by what is not in the list stays: it may go on at this point.
     """
-    identified = [properties for properties in listed if isinstance(properties.get("id"), str)]
+    identified = [properties for properties in entries if isinstance(properties.get("id"), str)]
     messages = {str(properties["id"]): _to_cap(properties) for properties in identified}
     for properties in identified:
         successor_id = str(properties.get("replacedBy") or "").rpartition("/")[2]

@@ -122,8 +122,10 @@ def _recount_days(
             continue
         days: list[Any] = []
         for label, value in zip(label_days(seconds, document), values, strict=True):
-            counted = None if label is None else _count_day(name, amounts, date.fromisoformat(label), document)
-            days.append(value if counted is None else counted)
+            day_value = None
+            if label is not None:
+                day_value = _count_day(name, amounts, date.fromisoformat(label), document)
+            days.append(value if day_value is None else day_value)
         recounted[name] = days
     return recounted
 
@@ -151,15 +153,15 @@ def _read_hours(hourly: dict[str, Any], name: str) -> dict[float, float] | None:
 def _count_day(name: str, amounts: dict[float, float], day: date, document: dict[str, Any]) -> float | None:
     """Return the value of the hours that begin on one day; None if one of them is not known."""
     begin, end = hours_of_day(day, zone_of(document))
-    known = {moment: amount for moment, amount in amounts.items() if begin <= moment < end}
-    if not known:
+    day_amounts = {moment: amount for moment, amount in amounts.items() if begin <= moment < end}
+    if not day_amounts:
         return None
     hour = _STEP_SECONDS["hourly"]
     # The hours of a service need not begin at the place's midnight, so a day may have the most of 25 of them.
-    first = begin + (min(known) - begin) % hour
-    if len(known) < math.ceil((end - first) / hour):
+    first = begin + (min(day_amounts) - begin) % hour
+    if len(day_amounts) < math.ceil((end - first) / hour):
         return None
-    return round(DAY_VALUES[name].combine(list(known.values())), 2)
+    return round(DAY_VALUES[name].combine(list(day_amounts.values())), 2)
 
 
 def _is_list_of(value: Any, length: int) -> bool:
