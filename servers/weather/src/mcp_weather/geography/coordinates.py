@@ -202,6 +202,21 @@ def _parse_labelled(text: str) -> Coordinates | None:
 
 def _parse_pair(text: str) -> Coordinates | None:
     """Return the coordinates of two numbers, the latitude first unless directions say otherwise."""
+    axes = _match_axes(text)
+    if axes is None:
+        return None
+    first, second = axes
+    first_direction = (first["direction"] or "").upper()
+    second_direction = (second["direction"] or "").upper()
+    if first_direction in ("E", "W") and second_direction in ("", "N", "S"):
+        return Coordinates(latitude=_axis_value(second), longitude=_axis_value(first))
+    if first_direction in ("", "N", "S") and second_direction in ("", "E", "W"):
+        return Coordinates(latitude=_axis_value(first), longitude=_axis_value(second))
+    return None
+
+
+def _match_axes(text: str) -> tuple[re.Match[str], re.Match[str]] | None:
+    """Return the two numbers of which a text consists, as `_AXIS` matches them; None if it is something else."""
     if commas := _DECIMAL_COMMAS.fullmatch(text):
         text = "{}.{}, {}.{}".format(*commas.groups())
     first = _AXIS.match(text)
@@ -216,13 +231,7 @@ def _parse_pair(text: str) -> Coordinates | None:
         return None
     if remainder == second[0] and not text[: first.end()].endswith((" ", *"NSEWnsew")):
         return None
-    first_direction = (first["direction"] or "").upper()
-    second_direction = (second["direction"] or "").upper()
-    if first_direction in ("E", "W") and second_direction in ("", "N", "S"):
-        return Coordinates(latitude=_axis_value(second), longitude=_axis_value(first))
-    if first_direction in ("", "N", "S") and second_direction in ("", "E", "W"):
-        return Coordinates(latitude=_axis_value(first), longitude=_axis_value(second))
-    return None
+    return first, second
 
 
 def _axis_value(axis: re.Match[str]) -> float:

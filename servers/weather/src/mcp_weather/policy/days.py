@@ -266,6 +266,16 @@ def _parse_date(text: str, words: str, today: date, *, past: bool) -> date | Non
         return _date_with_year_last(text, match)
     if match := _EAST_ASIAN_DATE.fullmatch(words):
         return _date_of_month(int(match["month"]), int(match["day"]), match["year"], today, past=past)
+    return _parse_named_month(text, words, today, past=past)
+
+
+def _parse_named_month(text: str, words: str, today: date, *, past: bool) -> date | None:
+    """Return the day of `5 march`, `march 5, 2024` or `tue, march 5`; None if the words are something else.
+
+    Raises:
+        ValueError: it is not a day of the calendar.
+        Invalid: its weekday is another.
+    """
     first_word, _, after = words.partition(" ")
     weekday = _find_name(_WEEKDAYS, first_word.strip(",")) if after else None
     match = _MONTH_AND_DAY.fullmatch(words if weekday is None else after)

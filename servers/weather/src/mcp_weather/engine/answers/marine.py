@@ -44,6 +44,14 @@ class _SeaSearch:
     notes: list[str] = field(default_factory=list[str])
     problems: list[Problem] = field(default_factory=list[Problem])
 
+    def take_waves_of(self, snapshot: Snapshot, location: str) -> None:
+        """Take a sea that lies apart from the place, which has none, or none with waves."""
+        lacking = "waves" if self.is_sea else "sea"
+        self.notes.append(f"[No {lacking} at the place itself: this is {location}.]")
+        self.snapshot = snapshot
+        self.has_waves = True
+        self.is_sea = True
+
 
 async def fetch_marine(engine: Engine, place: Place, units: Units, hours: int, *, river: bool) -> Marine:
     """Return waves and currents at the place, else at the nearest sea within `_COAST_KM`.
@@ -93,13 +101,7 @@ async def _search_coast(engine: Engine, place: Place, days: int, search: _SeaSea
             if isinstance(answer, Problem):
                 search.problems.append(answer)
             elif not search.has_waves and _has_waves(answer):
-                lacking = "waves" if search.is_sea else "sea"
-                search.notes.append(
-                    f"[No {lacking} at the place itself: this is {km} km to the {direction}, at {point.coordinates}.]"
-                )
-                search.snapshot = answer
-                search.has_waves = True
-                search.is_sea = True
+                search.take_waves_of(answer, f"{km} km to the {direction}, at {point.coordinates}")
         if search.has_waves:
             return
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from mcp_weather.models import Table
+from mcp_weather.models import Table, Value
 
 __all__ = ["SEA_LEVEL", "describe_tides"]
 
@@ -40,26 +40,29 @@ def describe_tides(table: Table) -> str | None:
         return None
     column = table.names.index(SEA_LEVEL)
     unit = table.units[column]
+    heights = [height for height in table.values[column] if isinstance(height, int | float)]
+    if not heights or max(heights) - min(heights) < _MIN_RANGE.get(unit, 0.0):
+        return None
+    turns: list[_Turn] = []
+    for levels in _split_at_gaps(table.values[column], table.time):
+        turns += _find_turns(levels, _MIN_CHANGE.get(unit, 0.0))
+    if not turns:
+        return None
+    times = ", ".join(f"{turn.kind} {turn.level.time} ({turn.level.height:g} {unit})" for turn in turns[:_MAX_LISTED])
+    if len(turns) > _MAX_LISTED:
+        times += f"; {len(turns) - _MAX_LISTED} more below, in {SEA_LEVEL}"
+    return f"[High and low water to about an hour: {times}. Above mean sea level and from a model: not for navigation.]"
+
+
+def _split_at_gaps(heights: Sequence[Value], times: Sequence[str]) -> list[list[_Level]]:
+    """Return the levels of the hours between those of which nothing is known: in these the water may turn."""
     runs: list[list[_Level]] = [[]]
-    for height, time in zip(table.values[column], table.time, strict=True):
+    for height, time in zip(heights, times, strict=True):
         if isinstance(height, int | float):
             runs[-1].append(_Level(height, time))
         else:
-            # The water may turn in an hour of which nothing is known.
             runs.append([])
-    heights = [level.height for run in runs for level in run]
-    if not heights or max(heights) - min(heights) < _MIN_RANGE.get(unit, 0.0):
-        return None
-    min_change = _MIN_CHANGE.get(unit, 0.0)
-    turns = [turn for run in runs for turn in _find_turns(run, min_change)]
-    if not turns:
-        return None
-    listed = ", ".join(f"{turn.kind} {turn.level.time} ({turn.level.height:g} {unit})" for turn in turns[:_MAX_LISTED])
-    if len(turns) > _MAX_LISTED:
-        listed += f"; {len(turns) - _MAX_LISTED} more below, in {SEA_LEVEL}"
-    return (
-        f"[High and low water to about an hour: {listed}. Above mean sea level and from a model: not for navigation.]"
-    )
+    return runs
 
 
 def _find_turns(levels: Sequence[_Level], min_change: float) -> list[_Turn]:

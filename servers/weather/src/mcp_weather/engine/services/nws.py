@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
@@ -177,22 +178,37 @@ class NationalWeatherService:
         Raises:
             Unavailable: none of the nearest has anything, or they can't be asked.
         """
-        if not may_cover(place):
-            return None
-        try:
-            point = await self.fetch_point(place)
-        except Unavailable:
-            if place.country in COUNTRIES:
-                raise
-            # It is not known whether the Service has anything there.
-            return None
+        point = await self._find_covered_point(place)
         if point is None:
             return None
         document = (await self.cache.get(point.stations_key())).json()
         stations = read_stations(document, place)[:_MAX_STATIONS]
+        reading = await self._fetch_best_reading(stations, units, point.zone)
+        if reading is None:
+            names = ", ".join(station.identifier for station in stations)
+            raise Unavailable(f"no data from the stations near ({names or 'there are none'}).", "Try again later.")
+        return reading
+
+    async def _find_covered_point(self, place: Place) -> GridPoint | None:
+        """Return what the Service has of a place; None outside its coverage, or where that may be and is not known."""
+        if not may_cover(place):
+            return None
+        try:
+            return await self.fetch_point(place)
+        except Unavailable:
+            if place.country in COUNTRIES:
+                raise
+            return None
+
+    async def _fetch_best_reading(self, stations: Sequence[Station], units: Units, zone: tzinfo) -> Reading | None:
+        """Return the first recent observation, else the newest, marked as old; None if no station has any.
+
+        Args:
+            stations: the nearest first.
+        """
         newest: _Observation | None = None
         for station in stations:
-            observation = await self._fetch_station(station, units, point.zone)
+            observation = await self._fetch_station(station, units, zone)
             if observation is None:
                 continue
             if self._age_seconds(observation) <= _MAX_OBSERVATION_AGE_SECONDS:
@@ -200,8 +216,7 @@ class NationalWeatherService:
             if newest is None or observation.moment > newest.moment:
                 newest = observation
         if newest is None:
-            names = ", ".join(station.identifier for station in stations)
-            raise Unavailable(f"no data from the stations near ({names or 'there are none'}).", "Try again later.")
+            return None
         return self._mark_old(newest)
 
     async def fetch_point(self, place: Place) -> GridPoint | None:
