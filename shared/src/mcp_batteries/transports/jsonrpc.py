@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Iterator
 from typing import Any, cast
 
 from mcp.shared.dispatcher import as_request_id
@@ -220,32 +221,43 @@ def peek_id(head: bytes, tail: bytes) -> RequestId | None:
 
     The id of an answer is a question's, so it is not returned.
     """
-    depth = 0
-    name = b""
-    previous = b""
-    id_token: bytes | None = None
-    for match in _TOKEN.finditer(head):
-        token = match[0]
-        if depth == 1 and previous == b":" and name == b'"id"' and match.end() < len(head):
-            id_token = token
-        if token in b"{[":
-            if not depth and token == b"[":
-                break
-            depth += 1
-        elif token in b"]}":
-            depth -= 1
-        elif token == b":" and depth == 1:
-            name = previous
-            if name in _ANSWER_MEMBERS:
-                return None
-        previous = token
-    if id_token is not None:
+    id_token = b""
+    for name, value_token in _outer_members(head):
+        if name in _ANSWER_MEMBERS:
+            return None
+        if name == b'"id"' and value_token:
+            id_token = value_token
+    if id_token:
         return as_request_id(_scalar(id_token))
     # Only the last member of the outer object is followed by a single brace and the end of the line.
     last_member = _LAST_MEMBER_ID.search(tail)
     if last_member is None:
         return None
     return as_request_id(json.loads(last_member[1]))
+
+
+def _outer_members(head: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the name of each member of the outer object, and again with the token that its value begins with.
+
+    The second is left out where the token may be cut off. It takes one pass, since `head` may be long and of any kind.
+    """
+    depth = 0
+    name = b""
+    previous = b""
+    for match in _TOKEN.finditer(head):
+        token = match[0]
+        if depth == 1 and previous == b":" and match.end() < len(head):
+            yield name, token
+        if token in b"{[":
+            if not depth and token == b"[":
+                return
+            depth += 1
+        elif token in b"]}":
+            depth -= 1
+        elif token == b":" and depth == 1:
+            name = previous
+            yield name, b""
+        previous = token
 
 
 def _scalar(token: bytes) -> object:
