@@ -31,7 +31,6 @@ from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.sdk import Sessions, lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.calling.results import clean
-from mcp_batteries.server.token_verifier import ServiceTokenVerifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.gate.host_check import CrossOrigin, HostCheck, allowed_hosts, allowed_origins
 from mcp_batteries.transports.http.gate.message_gate import BodyCheck
@@ -102,8 +101,7 @@ async def serve(
     tls = _certificate_and_key(settings)
     hosts = allowed_hosts(settings)
     origins = allowed_origins(settings)
-    verifier = server.verifier if isinstance(server, Assembled) else None
-    is_guarded = bool(settings.auth_file or settings.auth_tokens or settings.auth_issuer or verifier)
+    is_guarded = _is_guarded(server, settings)
     requires_token = is_guarded or server.settings.auth is not None
     with (
         json_replies(_stream_listener(server)),
@@ -117,7 +115,7 @@ async def serve(
         server.middleware.insert(0, _make_encodable)
         guard = None
         if is_guarded:
-            guard = _guard(server, settings, settings.public_url or endpoint.url, verifier)
+            guard = _guard(server, settings, settings.public_url or endpoint.url)
         gate = _Gate(hosts, origins, guard, _metrics(server, settings), _wire_log(settings), _rejections(server))
         application = _application(server, settings, limits, gate)
         in_flight = InFlight(gate.rejections)
@@ -258,12 +256,19 @@ def _certificate_and_key(settings: Settings) -> tuple[str, str] | None:
     return None
 
 
-def _guard(server: MCPServer[Any], settings: Settings, resource: str, verifier: ServiceTokenVerifier | None) -> Guard:
+def _is_guarded(server: MCPServer[Any], settings: Settings) -> bool:
+    """Return whether requests need a token that this package checks."""
+    if settings.auth_file or settings.auth_tokens or settings.auth_issuer:
+        return True
+    return isinstance(server, Assembled) and server.verifier is not None
+
+
+def _guard(server: MCPServer[Any], settings: Settings, resource: str) -> Guard:
     from mcp_batteries.transports.http.auth.guard import build_guard
 
     if isinstance(server, Assembled):
-        return build_guard(server, settings, resource, verifier, server.resolve_tool)
-    return build_guard(server, settings, resource, verifier)
+        return build_guard(server, settings, resource, server.verifier, server.resolve_tool)
+    return build_guard(server, settings, resource)
 
 
 def _server_card(server: MCPServer[Any], settings: Settings) -> Layer | None:
