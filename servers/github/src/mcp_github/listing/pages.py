@@ -13,7 +13,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Unavailable
 from mcp_github.client.api import Api, ApiResponse, select_paging_params
 from mcp_github.client.http import JSON_TYPE
-from mcp_github.listing.projections import Getter, Item, Projection, clip_note, pick
+from mcp_github.listing.projections import Getter, Item, Projection, clip_note_of_rows, pick
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
 
@@ -250,10 +250,7 @@ class _Page:
         return join_notes(self._cut_note(), self._missing_note(fields), self.failure, self._end_note())
 
     def _cut_note(self) -> str | None:
-        if self.note is not None or "body" not in self.columns:
-            return self.note
-        body = self.columns.index("body")
-        return clip_note("body", (row[body] for row in self.rows))
+        return self.note or clip_note_of_rows(self.columns, self.rows)
 
     def _missing_note(self, fields: Sequence[str] | None) -> str | None:
         if not fields or not self.rows:

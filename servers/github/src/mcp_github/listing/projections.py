@@ -18,6 +18,7 @@ __all__ = [
     "author_of",
     "clip",
     "clip_note",
+    "clip_note_of_rows",
     "pick",
     "pluck",
     "same_names",
@@ -152,12 +153,20 @@ def clip(path: str, limit: int = _MAX_TEXT_CHARACTERS) -> Getter:
     return _Clip(path, limit)
 
 
-def clip_note(column: str, values: Iterable[Any]) -> str | None:
-    """Return how to get a text whole, if one of `values` was cut."""
+def clip_note(values: Iterable[Any]) -> str | None:
+    """Return how to get a body whole, if one of `values` was cut."""
     for value in values:
         if isinstance(value, str) and value.endswith(_CLIP_END):
-            return f"A text that was cut is whole with fields={column} alone."
+            return "A text that was cut is whole with fields=body alone."
     return None
+
+
+def clip_note_of_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str | None:
+    """Return how to get a body whole, if one of those in `rows` was cut."""
+    if "body" not in columns:
+        return None
+    body = columns.index("body")
+    return clip_note(row[body] for row in rows)
 
 
 def pluck(path: str, key: str = "name") -> Getter:

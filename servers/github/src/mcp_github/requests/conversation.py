@@ -10,7 +10,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_github.client.api import Api
 from mcp_github.listing.columns import COMMENT
 from mcp_github.listing.pages import ListQuery, PageOptions, count_fitting_rows, fetch_page, join_notes
-from mcp_github.listing.projections import Item, Projection, clip_note, pick
+from mcp_github.listing.projections import Item, Projection, clip_note_of_rows, pick
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
 
@@ -92,12 +92,8 @@ async def list_newest_comments(api: Api, repo: Repo, number: int, options: PageO
     if rows and end > 0:
         cursor = Cursor.encode("newest", [total, end], scope)
         remaining = f"{end} more."
-    cut = None
-    if "body" in columns:
-        cut = clip_note("body", (row[columns.index("body")] for row in rows))
-    return Listing(
-        cursor=cursor, note=join_notes(cut, remaining), total=total, removed=removed or None, columns=columns, rows=rows
-    )
+    note = join_notes(clip_note_of_rows(columns, rows), remaining)
+    return Listing(cursor=cursor, note=note, total=total, removed=removed or None, columns=columns, rows=rows)
 
 
 async def _count_comments(api: Api, path: str, description: str) -> int:

@@ -15,7 +15,7 @@ from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api, partial_success
 from mcp_github.listing.columns import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
 from mcp_github.listing.pages import ListQuery, PageOptions, count_fitting_rows, fetch_page, join_notes
-from mcp_github.listing.projections import Item, Projection, clip, clip_note, pick, pluck
+from mcp_github.listing.projections import Item, Projection, clip, clip_note, clip_note_of_rows, pick, pluck
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Comment, Number, OptionalComment, OptionalNumber, is_on_lines
 from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
@@ -189,7 +189,7 @@ async def get_issue(
     parent_url = issue.get("parent_issue_url")
     if parent_url:
         data["parent"] = _name_of_url(str(parent_url))
-    note = clip_note("body", data.values())
+    note = clip_note(data.values())
     if "pull_request" in issue:
         note = "This is a pull request: use get_pull_request."
     note = join_notes(note, missing_note)
@@ -452,9 +452,7 @@ async def _list_by_number(
             rows = rows[:fitting]
             notes.append(f"There is no room for #{number} and those behind it.")
             break
-    cut_note = None
-    if "body" in columns:
-        cut_note = clip_note("body", (row[columns.index("body")] for row in rows))
+    cut_note = clip_note_of_rows(columns, rows)
     return Listing(note=join_notes(*notes, cut_note), removed=removed or None, columns=columns, rows=rows)
 
 

@@ -182,7 +182,7 @@ async def get_pull_request(
     data = PULL.to_record(pull, columns)
     if data.get("body") and len(columns) > 1:
         data["body"] = pick(pull, clip("body", _MAX_BODY_CHARACTERS))
-    note = clip_note("body", data.values())
+    note = clip_note(data.values())
     if not fields and not api.is_for_resources:
         note = join_notes(note, await add_pull_links(api, data, repo, number))
     return Record(uri=f"{repo.uri}/pulls/{number}", note=note, removed=response.removed or None, data=data)
