@@ -97,12 +97,17 @@ def api_url(url: str) -> ApiUrl:
         host = f"api.{host}"
     elif path in ("", "/api") and not host.startswith("api.") and host not in _LOOPBACK:
         path = "/api/v3"
+    return ApiUrl(f"{parts.scheme}://{_netloc(host, parts.port)}{path}")
+
+
+def _netloc(host: str, port: int | None) -> str:
+    """Return a host as addresses have it: one of IPv6 in brackets, with the port if it is named."""
     netloc = host
     if ":" in host:
         netloc = f"[{host}]"
-    if parts.port:
-        netloc = f"{netloc}:{parts.port}"
-    return ApiUrl(f"{parts.scheme}://{netloc}{path}")
+    if port:
+        netloc = f"{netloc}:{port}"
+    return netloc
 
 
 def _split_address(url: str) -> SplitResult:

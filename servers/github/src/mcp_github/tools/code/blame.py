@@ -42,22 +42,17 @@ async def read_blame(
     description = f"{quote(path.display_name)} in `{repo.full_name}`"
     variables = {"owner": repo.owner, "name": repo.name, "ref": (ref or HEAD).name, "path": path.name}
     response = await api.graphql(BLAME, variables, description, repo=repo)
-    commit = cast("dict[str, Any]", pick(response.data, "repository.object") or {})
-    last_line = start_line + lines - 1
-    if commit.get("__typename") == "Tag":
-        # An annotated tag is an object of its own, which points to the commit.
-        commit = cast("dict[str, Any]", commit.get("target") or {})
-    line_ranges = cast("list[dict[str, Any]]", pick(commit, "blame.ranges") or [])
-    rows = [
-        _to_row(line_range, start_line, last_line)
-        for line_range in line_ranges
-        if line_range["endingLine"] >= start_line and line_range["startingLine"] <= last_line
-    ]
     if pick(response.data, "repository.isEmpty"):
         raise empty_repository_problem(description)
+    line_ranges = _line_ranges_of(response.data)
     if not line_ranges:
         # GraphQL does not say what is missing; REST does, with what there is instead.
         await require_path(api, repo, path, ref)
+    last_line = start_line + lines - 1
+    rows: list[list[Any]] = []
+    for line_range in line_ranges:
+        if line_range["endingLine"] >= start_line and line_range["startingLine"] <= last_line:
+            rows.append(_to_row(line_range, start_line, last_line))
     if not rows:
         raise NotFound(f"There is nothing to tell about {description} there.", "Look at `start_line`, and at `ref`.")
     fitting = count_fitting_rows(rows, DEFAULT_PAGE_BYTES)
@@ -66,6 +61,15 @@ async def read_blame(
         first_line_left, *_ = rows[fitting]
         note = f"truncated, continue with start_line={first_line_left}"
     return Listing(note=note, removed=response.removed or None, columns=list(_COLUMNS), rows=rows[:fitting])
+
+
+def _line_ranges_of(data: Any) -> list[dict[str, Any]]:
+    """Return the ranges of lines that GitHub has of a file, each of one commit; none where there is no such file."""
+    commit = cast("dict[str, Any]", pick(data, "repository.object") or {})
+    if commit.get("__typename") == "Tag":
+        # An annotated tag is an object of its own, which points to the commit.
+        commit = cast("dict[str, Any]", commit.get("target") or {})
+    return cast("list[dict[str, Any]]", pick(commit, "blame.ranges") or [])
 
 
 def _to_row(line_range: Mapping[str, Any], start_line: int, last_line: int) -> list[Any]:
