@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.cursors import Cursor
@@ -20,6 +20,13 @@ _PAGE_ROWS = 100
 _EVENT_GETTERS = ("label.name", "assignee.login", "requested_reviewer.login", "requested_team.slug", "milestone.title")
 
 
+class _Comments(NamedTuple):
+    """Comments, and how many invisible characters were taken out of them."""
+
+    items: Sequence[dict[str, Any]]
+    removed: int
+
+
 def _subject_of(event: Item) -> str | None:
     """Return what an event is about: a label, a person, another issue or pull request, a commit or a new title."""
     for getter in _EVENT_GETTERS:
@@ -28,15 +35,20 @@ def _subject_of(event: Item) -> str | None:
             return str(value)
     issue = cast("Mapping[str, Any]", pick(event, "source.issue") or {})
     if issue:
-        kind = "pull request" if "pull_request" in issue else "issue"
-        repo = pick(issue, "repository.full_name") or "/".join(str(issue.get("repository_url")).rsplit("/", 2)[-2:])
-        state = issue.get("state")
-        if pick(issue, "pull_request.merged_at"):
-            state = "merged"
-        return f"{kind} {repo}#{issue.get('number')} ({state}): {issue.get('title')}"
+        return _describe_source(issue)
     if event.get("rename"):
         return f"{pick(event, 'rename.from')} -> {pick(event, 'rename.to')}"
     return cast("str | None", event.get("commit_id") or event.get("sha") or event.get("state"))
+
+
+def _describe_source(issue: Mapping[str, Any]) -> str:
+    """Return where an issue or pull request is that refers to another, with its state and title."""
+    kind = "pull request" if "pull_request" in issue else "issue"
+    repo = pick(issue, "repository.full_name") or "/".join(str(issue.get("repository_url")).rsplit("/", 2)[-2:])
+    state = issue.get("state")
+    if pick(issue, "pull_request.merged_at"):
+        state = "merged"
+    return f"{kind} {repo}#{issue.get('number')} ({state}): {issue.get('title')}"
 
 
 def _actor_of(event: Item) -> str | None:
@@ -74,18 +86,10 @@ async def list_newest_comments(api: Api, repo: Repo, number: int, options: PageO
     else:
         total, end = Cursor.decode("newest", options.cursor, scope)
     start = max(0, end - options.limit)
-    comments: list[dict[str, Any]] = []
-    removed = 0
-    for page in range(start // _PAGE_ROWS + 1, (max(end, 1) - 1) // _PAGE_ROWS + 2):
-        params = {"per_page": _PAGE_ROWS, "page": page}
-        response = await api.get(f"{path}/comments", description, params, repo=repo)
-        comments += response.data
-        removed += response.removed
-    first = start // _PAGE_ROWS * _PAGE_ROWS
-    columns = COMMENT.choose_columns(options.fields)
     # Comments that came after the first page was read stand behind `end`, and are in nobody's way.
-    newest = list(reversed(comments[start - first : end - first]))
-    rows = [COMMENT.to_row(comment, columns) for comment in newest]
+    comments = await _fetch_comments(api, repo, path, description, start, end)
+    columns = COMMENT.choose_columns(options.fields)
+    rows = [COMMENT.to_row(comment, columns) for comment in reversed(comments.items)]
     rows = rows[: count_fitting_rows(rows, DEFAULT_PAGE_BYTES)]
     end -= len(rows)
     cursor = remaining = None
@@ -93,7 +97,22 @@ async def list_newest_comments(api: Api, repo: Repo, number: int, options: PageO
         cursor = Cursor.encode("newest", [total, end], scope)
         remaining = f"{end} more."
     note = join_notes(clip_note_of_rows(columns, rows), remaining)
-    return Listing(cursor=cursor, note=note, total=total, removed=removed or None, columns=columns, rows=rows)
+    return Listing(cursor=cursor, note=note, total=total, removed=comments.removed or None, columns=columns, rows=rows)
+
+
+async def _fetch_comments(api: Api, repo: Repo, path: str, description: str, start: int, end: int) -> _Comments:
+    """Return the comments from `start` to before `end`, counted from 0, from those of GitHub's pages that have them."""
+    first_page = start // _PAGE_ROWS + 1
+    last_page = (max(end, 1) - 1) // _PAGE_ROWS + 1
+    items: list[dict[str, Any]] = []
+    removed = 0
+    for page in range(first_page, last_page + 1):
+        params = {"per_page": _PAGE_ROWS, "page": page}
+        response = await api.get(f"{path}/comments", description, params, repo=repo)
+        items += response.data
+        removed += response.removed
+    items_before = (first_page - 1) * _PAGE_ROWS
+    return _Comments(items[start - items_before : end - items_before], removed)
 
 
 async def _count_comments(api: Api, path: str, description: str) -> int:
