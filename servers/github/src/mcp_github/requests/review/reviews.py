@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -54,27 +54,8 @@ async def send_review(api: Api, repo: WriteRepo, number: int, review: NewReview)
     """Create a whole review at once."""
     _require_last_lines(review.comments)
     # A comment on a whole file can only be added to a review that is there.
-    line_comments = [comment for comment in review.comments if comment.line is not None]
     file_comments = [comment for comment in review.comments if comment.line is None]
-    body: dict[str, Any] = {"comments": [comment.to_rest() for comment in line_comments]}
-    if review.verdict and not file_comments:
-        body["event"] = review.verdict
-    if review.body and not file_comments:
-        body["body"] = review.body
-    if review.commit is not None:
-        body["commit_id"] = review.commit.name
-    description = f"a review of #{number} of `{repo.full_name}`"
-    try:
-        response = await api.write("POST", f"{repo.path}/pulls/{number}/reviews", description, body, repo=repo)
-    except Invalid as problem:
-        misplaced = await explain_misplaced(api, repo, number, review.comments)
-        if not misplaced:
-            raise
-        raise Invalid(
-            f"{problem.failure} {misplaced}", "Nothing was posted: move or drop these, and call again.",
-            status=problem.status,
-        ) from None  # fmt: skip
-    created = response.data
+    created = await _create(api, repo, number, review, stays_pending=bool(file_comments))
     if file_comments:
         pending = _PendingReview(repo, number, int(created["id"]), str(created["node_id"]))
         return await _grow(api, pending, NewReview(review.verdict, review.body, file_comments))
@@ -109,6 +90,36 @@ async def finish_review(
             message = {"message": body or "Dismissed."}
             await api.write("PUT", f"{path}/dismissals", description, message, repo=repo)
     return Done(done=f"Review {review}: {action}.")
+
+
+async def _create(
+    api: Api, repo: WriteRepo, number: int, review: NewReview, *, stays_pending: bool
+) -> Mapping[str, Any]:
+    """Create a review with its comments on lines, and return what GitHub has of it.
+
+    Args:
+        stays_pending: leave out the verdict, which would submit it, and the text that belongs to it.
+    """
+    line_comments = [comment for comment in review.comments if comment.line is not None]
+    body: dict[str, Any] = {"comments": [comment.to_rest() for comment in line_comments]}
+    if review.verdict and not stays_pending:
+        body["event"] = review.verdict
+    if review.body and not stays_pending:
+        body["body"] = review.body
+    if review.commit is not None:
+        body["commit_id"] = review.commit.name
+    description = f"a review of #{number} of `{repo.full_name}`"
+    try:
+        response = await api.write("POST", f"{repo.path}/pulls/{number}/reviews", description, body, repo=repo)
+    except Invalid as problem:
+        misplaced = await explain_misplaced(api, repo, number, review.comments)
+        if not misplaced:
+            raise
+        raise Invalid(
+            f"{problem.failure} {misplaced}", "Nothing was posted: move or drop these, and call again.",
+            status=problem.status,
+        ) from None  # fmt: skip
+    return response.data
 
 
 async def _find_pending(api: Api, repo: WriteRepo, number: int, review: int) -> _PendingReview:
