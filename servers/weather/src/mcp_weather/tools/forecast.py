@@ -169,9 +169,9 @@ async def get_forecast(
     arguments = _Arguments(step, hours, days, day, variables, models, spread, source)
     arguments.validate()
     if step == "15-minute":
-        wanted_hours = hours or _DEFAULT_QUARTERED_HOURS
-        forecast = await fetch_quarter_hours(engine, place, min(wanted_hours, _MAX_QUARTERED_HOURS), units)
-        return note_limit(forecast, wanted_hours, _MAX_QUARTERED_HOURS)
+        quartered_hours = hours or _DEFAULT_QUARTERED_HOURS
+        forecast = await fetch_quarter_hours(engine, place, min(quartered_hours, _MAX_QUARTERED_HOURS), units)
+        return note_limit(forecast, quartered_hours, _MAX_QUARTERED_HOURS)
     if day is not None:
         forecast = await fetch_day(engine, place, variables, day, units, list(dict.fromkeys(models)))
     else:

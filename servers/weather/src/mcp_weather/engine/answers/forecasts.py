@@ -24,7 +24,7 @@ from mcp_weather.engine.services.open_meteo import LocalTable
 from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, read_table
 from mcp_weather.engine.services.source import origin_of
 from mcp_weather.models import Forecast, Table
-from mcp_weather.policy.days import WrittenDay
+from mcp_weather.policy.days import Day, WrittenDay
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.units import Units
 
@@ -97,32 +97,43 @@ async def fetch_day(
     """
     local_time = await find_local_time(engine, place)
     day = written_day.in_forecast(local_time.today)
-    begin = datetime.combine(day.date, time.min, local_time.zone)
-    end_of_day = datetime.combine(day.date + timedelta(days=1), time.min, local_time.zone)
-    if day.is_night:
-        begin = datetime.combine(day.date, _EVENING, local_time.zone)
-        end_of_day = datetime.combine(day.date + timedelta(days=1), _MORNING, local_time.zone)
-    end = end_of_day.timestamp()
+    period = _period_of(day, local_time.zone)
     # A day on which clocks change has 23 or 25 hours, and the hour that it is has begun already.
-    hours = math.ceil((end - engine.cache.clock()) / 3600) + 1
+    hours = math.ceil((period.end.timestamp() - engine.cache.clock()) / 3600) + 1
     forecast = await fetch_forecast(engine, ForecastQuery(place, "hourly", groups, hours, units, models))
-    tables = {model: rows_between(table, begin, end_of_day) for model, table in forecast.tables.items()}
     notes = list(forecast.notes)
-    ends = {model: forecast.tables[model].time[-1] for model, table in tables.items() if not table.time}
-    for model, last_hour in ends.items():
-        del tables[model]
-        notes.append(f"[{model} has no hours of {day.date}: it ends at {last_hour}.]")
+    tables: dict[str, Table] = {}
+    for model, table in forecast.tables.items():
+        hours_of_day = rows_between(table, period.begin, period.end)
+        if hours_of_day.time:
+            tables[model] = hours_of_day
+        else:
+            notes.append(f"[{model} has no hours of {day.date}: it ends at {table.time[-1]}.]")
     if not tables:
-        last_model = max(ends, key=lambda model: ends[model])
+        longest = max(forecast.tables.values(), key=lambda table: table.time[-1])
         raise Unavailable(
-            f"There is no forecast by hour of {day.date}: that of {forecast.tables[last_model].origin.source} ends at "
-            f"{ends[last_model]}.",
+            f"There is no forecast by hour of {day.date}: that of {longest.origin.source} ends at {longest.time[-1]}.",
             "Ask for an earlier day, or try again later.",
         )
     if day.is_night:
-        notes.append(f"[The night: {begin:%Y-%m-%d %H:%M} to {end_of_day:%Y-%m-%d %H:%M}.]")
+        notes.append(f"[The night: {period.begin:%Y-%m-%d %H:%M} to {period.end:%Y-%m-%d %H:%M}.]")
     summary = summarize(next(iter(tables.values())))
     return forecast.model_copy(update={"tables": tables, "summary": summary, "notes": notes})
+
+
+class _Period(NamedTuple):
+    """The time from a moment to before another."""
+
+    begin: datetime
+    end: datetime
+
+
+def _period_of(day: Day, zone: tzinfo) -> _Period:
+    """Return the time from midnight to midnight at the place, or of the night that begins on the day."""
+    next_date = day.date + timedelta(days=1)
+    if day.is_night:
+        return _Period(datetime.combine(day.date, _EVENING, zone), datetime.combine(next_date, _MORNING, zone))
+    return _Period(datetime.combine(day.date, time.min, zone), datetime.combine(next_date, time.min, zone))
 
 
 async def fetch_quarter_hours(engine: Engine, place: Place, hours: int, units: Units) -> Forecast:
