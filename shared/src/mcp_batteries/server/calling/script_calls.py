@@ -157,12 +157,8 @@ class ScriptCalls:
         return answer.text
 
     def _note_pages(self, call: Call, text: str) -> None:
-        """Remember which pages there are behind an answer, and that it was one itself."""
-        asked = [str(call.arguments.get(name)) for name in ("cursor", "start_line")]
-        for page in self.unread:
-            if page.position in asked:
-                self.unread.remove(page)
-                break
+        """Remember which pages there are behind an answer."""
+        self._forget_page(call)
         tool = self.table.get(call.name)
         is_bounded = tool is not None and _is_bounded(call, tool)
         last_line = call.arguments.get("end_line", call.arguments.get("head"))
@@ -174,6 +170,14 @@ class ScriptCalls:
             self.unread.append(_UnreadPage(call.name, position, is_bounded))
         if not matches and _INCOMPLETE.match(text):
             self.unread.append(_UnreadPage(call.name, "", is_bounded))
+
+    def _forget_page(self, call: Call) -> None:
+        """Count a page as read, if the call asked for one."""
+        positions = [str(call.arguments.get(name)) for name in ("cursor", "start_line")]
+        for page in self.unread:
+            if page.position in positions:
+                self.unread.remove(page)
+                return
 
     def _widen_page(self, call: Call) -> Mapping[str, Any]:
         """Return the arguments of a call, whose page may be long, since no model reads it."""
