@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import NotFound, quote
-from mcp_github.client.api import Api, ApiResponse
+from mcp_github.client.api import Api
 from mcp_github.listing.graphql_pages import ConnectionPage, ConnectionPosition
 from mcp_github.listing.pages import join_notes
 from mcp_github.listing.projections import author_of, clip, pick, trust_of
@@ -34,21 +35,12 @@ async def list_threads(api: Api, repo: Repo, number: int, *, unresolved_only: bo
     """Return a page of threads of review comments, each with the id that a reply and a resolution take."""
     scope = [repo.key, number]
     position = ConnectionPosition.decode("threads", cursor, scope, _THREADS_PER_PAGE)
-    removed = 0
-    page_count = 0
-    while True:
-        response = await _fetch_threads(api, repo, number, position)
-        page_count += 1
-        removed += response.removed
-        connection = response.data["repository"]["pullRequest"]["reviewThreads"]
-        threads = cast("list[dict[str, Any]]", connection["nodes"])[position.skip :]
-        page = ConnectionPage.cut(connection, [_to_thread_row(thread) for thread in threads], position)
-        rows = page.rows
-        if unresolved_only:
-            rows = [row for row in rows if not row[_RESOLVED]]
-        if rows or page.next_position is None or page_count == _MAX_THREAD_PAGES:
+    page = await _fetch_threads(api, repo, number, position, unresolved_only=unresolved_only)
+    for _ in range(_MAX_THREAD_PAGES - 1):
+        if page.rows or page.next_position is None:
             break
-        position = page.next_position
+        next_page = await _fetch_threads(api, repo, number, page.next_position, unresolved_only=unresolved_only)
+        page = replace(next_page, removed=page.removed + next_page.removed)
     remaining = None
     if page.next_position is not None:
         qualifier = ""
@@ -60,9 +52,9 @@ async def list_threads(api: Api, repo: Repo, number: int, *, unresolved_only: bo
         note=join_notes(f"comments: {', '.join(_COMMENT_COLUMNS)}.", remaining),
         # GitHub counts the resolved ones too.
         total=None if unresolved_only else page.total,
-        removed=removed or None,
+        removed=page.removed or None,
         columns=list(_THREAD_COLUMNS),
-        rows=rows,
+        rows=page.rows,
     )
 
 
@@ -111,13 +103,23 @@ async def set_resolved(api: Api, repo: WriteRepo, number: int, thread: NodeId, *
     return Done(done=f"Thread {thread.text} is {state}.")
 
 
-async def _fetch_threads(api: Api, repo: Repo, number: int, position: ConnectionPosition) -> ApiResponse:
+async def _fetch_threads(
+    api: Api, repo: Repo, number: int, position: ConnectionPosition, *, unresolved_only: bool
+) -> ConnectionPage:
+    """Return what of the page of GitHub's at `position` fits, then without the resolved threads if so asked."""
     variables = {
         "owner": repo.owner, "name": repo.name, "number": number, "first": _THREADS_PER_PAGE,
         "after": position.after,
     }  # fmt: skip
     description = f"pull request #{number} of `{repo.full_name}`"
-    return await api.graphql(THREADS, variables, description, repo=repo)
+    response = await api.graphql(THREADS, variables, description, repo=repo)
+    connection = response.data["repository"]["pullRequest"]["reviewThreads"]
+    threads = cast("list[dict[str, Any]]", connection["nodes"])[position.skip :]
+    page = ConnectionPage.cut(connection, [_to_thread_row(thread) for thread in threads], position)
+    rows = page.rows
+    if unresolved_only:
+        rows = [row for row in rows if not row[_RESOLVED]]
+    return replace(page, rows=rows, removed=response.removed)
 
 
 async def _require_thread_of(api: Api, repo: Repo, number: int, thread: NodeId) -> None:
