@@ -195,17 +195,18 @@ async def read_differences(
     await _fill(answer, api, repo, source)
     if path and not answer.patches and answer.next_position is None:
         raise _no_such_file(path, source, answer.listed_count)
-    is_first_of_all_files = cursor is None and path is None
-    introduction: list[str] = []
-    if is_first_of_all_files and introduces and source.counts_path:
-        response = await api.get(source.counts_path, source.description, repo=repo)
-        introduction = _introduce_pull(response.data)
     head = [source.description]
-    if is_first_of_all_files and answer.next_position is not None and answer.first_page is not None:
-        head.append(await _count_all(api, source, answer.first_page))
+    body: list[str] = []
+    is_begin_of_all_files = cursor is None and path is None
+    if is_begin_of_all_files:
+        if introduces and source.counts_path:
+            response = await api.get(source.counts_path, source.description, repo=repo)
+            body += _introduce_pull(response.data)
+        if answer.next_position is not None and answer.first_page is not None:
+            head.append(await _count_all(api, source, answer.first_page))
     head += _describe_gaps(source, answer, scope)
-    patches = answer.patches or ["No differences."]
-    return Text("; ".join(head), "\n".join([*introduction, *patches]))
+    body += answer.patches or ["No differences."]
+    return Text("; ".join(head), "\n".join(body))
 
 
 async def _fill(answer: _Answer, api: Api, repo: Repo, source: DiffSource) -> None:
