@@ -405,7 +405,7 @@ async def test_printed_objects_of_one_form_are_rows_that_name_their_fields_once(
 
 
 async def test_changes_whose_answers_are_printed_are_not_told_again() -> None:
-    async with Served("default", "call_tools") as served:
+    async with Served(tools=("default", "call_tools")) as served:
         assert await served.run("print(say_word({word: 'a'})); return say_word({word: 'b'})") == "said a\nsaid b"
         script = "print(say_word({word: 'a'})); say_word({word: 'b'}); say_word({word: 'b'})"
         note = "[calls that could change something, their answers not printed: 2 say_word]"
