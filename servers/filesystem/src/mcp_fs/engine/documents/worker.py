@@ -365,7 +365,12 @@ def _send_text(pipes: _Pipes, texts: Iterable[str], label: str) -> None:
     pipes.send(b"K", label.encode())
     for text in texts:
         if text:
-            pipes.send_content(b"T", text.encode("utf-8", "replace"))
+            pipes.send_content(b"T", _encode_text(text))
+
+
+def _encode_text(text: str) -> bytes:
+    """Return text as UTF-8; with a NUL in it, it would be taken for another encoding, or for no text."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace")
 
 
 def _send_bytes(pipes: _Pipes, file: BinaryIO) -> None:
@@ -406,7 +411,7 @@ def _open_member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
     while True:
         part = _find_part(archive, parts)
         if part is not None:
-            return io.BytesIO("".join(_read_in_time(part)).encode("utf-8", "replace")), _PART
+            return io.BytesIO(_encode_text("".join(_read_in_time(part)))), _PART
         member = _find_member(archive, parts)
         if member is None:
             return io.BytesIO(), "/".join((*parts, ""))
@@ -571,7 +576,7 @@ def _send_all(pipes: _Pipes, file: BinaryIO, kind: Kind | None, parts: list[str]
         not_found = error
     if part is not None:
         pipes.send(b"M")
-        pipes.send_content(b"T", "".join(_read_in_time(part)).encode("utf-8", "replace"))
+        pipes.send_content(b"T", _encode_text("".join(_read_in_time(part))))
         return
     if inner_parts and _names_archive(archive, inner_parts):
         _send_all(pipes, file, kind, [*parts[:-1], f"{parts[-1]}!"])

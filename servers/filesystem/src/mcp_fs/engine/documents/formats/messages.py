@@ -13,6 +13,7 @@ from email.message import EmailMessage, Message, MIMEPart
 from typing import Any, BinaryIO, cast
 
 from mcp_fs.engine.documents.formats.archives import ArchiveEntry, read_all
+from mcp_fs.engine.documents.formats.charsets import decode_page, decode_text, repair_header
 from mcp_fs.engine.documents.formats.notebook import notebook_cells
 from mcp_fs.engine.documents.formats.office import read_html
 
@@ -38,6 +39,7 @@ class _LenientPolicy(email.policy.EmailPolicy):
     """Headers that the library stumbles over are as they are written, or not there if they say what a part is."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
+        value = repair_header(value)
         try:
             return super().header_fetch_parse(name, value)
         except Exception:  # noqa: BLE001 - it has no end of them, and the rest of the mail is fine
@@ -150,12 +152,14 @@ def _attachment_bytes(part: MIMEPart) -> bytes:
 
 def _decode_body(part: MIMEPart) -> str:
     """Return the text of a part, that of a page without its tags."""
-    text = _decode_text(_payload_bytes(part), part).replace("\r\n", "\n")
-    if part.get_content_type() != "text/html":
-        if str(part.get_param("format", "")).lower() == "flowed":
-            return _join_flowed(text, part.get_param("delsp", "") == "yes")
-        return _join_wrapped(text)
-    return "".join(read_html(io.BytesIO(text.encode("utf-8", "replace"))))
+    data = _payload_bytes(part)
+    charset = part.get_content_charset()
+    if part.get_content_type() == "text/html":
+        return "".join(read_html(decode_page(data, charset)))
+    text = decode_text(data, charset).replace("\r\n", "\n")
+    if str(part.get_param("format", "")).lower() == "flowed":
+        return _join_flowed(text, part.get_param("delsp", "") == "yes")
+    return _join_wrapped(text)
 
 
 def _join_flowed(text: str, is_blank_deleted: bool) -> str:
@@ -230,13 +234,6 @@ def _quote_of(line: str) -> str:
     if match is None:
         return ""
     return match[0]
-
-
-def _decode_text(data: bytes, part: MIMEPart) -> str:
-    try:
-        return data.decode(part.get_content_charset("utf-8"), "replace")
-    except (LookupError, UnicodeError):
-        return data.decode("utf-8", "replace")
 
 
 def _payload_bytes(part: MIMEPart) -> bytes:

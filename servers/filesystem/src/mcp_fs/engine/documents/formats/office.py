@@ -5,7 +5,6 @@ Three vocabularies (ECMA-376, ISO/IEC 26300, XHTML) have the same few notions: p
 
 from __future__ import annotations
 
-import codecs
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,8 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from mcp_fs.engine.document_kinds import MAX_OUTPUT_BYTES
-from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
+from mcp_fs.engine.documents.formats.archives import Unreadable, Zip, read_all
+from mcp_fs.engine.documents.formats.charsets import decode_page
 from mcp_fs.engine.documents.formats.package import (
     create_parser,
     find_main_part,
@@ -266,7 +266,7 @@ def read_epub(file: Zip) -> Iterator[str]:
             continue
         stream = file.member(posixpath.normpath(posixpath.join(folder, unquote(href))))
         if stream is not None:
-            yield from read_html(stream)
+            yield from read_html(decode_page(read_all(stream).read()))
             yield "\n"
 
 
@@ -321,12 +321,10 @@ class _PageParser(HTMLParser):
             self.parts.append(re.sub(r"\s+", " ", data))
 
 
-def read_html(stream: BinaryIO) -> Iterator[str]:
+def read_html(text: str) -> Iterator[str]:
     """Yield a page of HTML as lines of text."""
     page = _PageParser()
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-    while block := stream.read(_BLOCK_BYTES):
-        page.feed(decoder.decode(block))
+    page.feed(text)
     page.close()
     for line in re.split(r"\n+", "".join(page.parts)):
         if text := line.strip(" ").replace("\xa0", " ").lstrip("\t"):

@@ -167,7 +167,7 @@ class _Item:
             return plain
         page = self._decode(self.binary(_BODY_HTML), _INTERNET_CODEPAGE) or self.text(_BODY_HTML)
         if page:
-            return "".join(read_html(io.BytesIO(page.encode("utf-8", "replace"))))
+            return "".join(read_html(page))
         return _read_compressed_rtf(self.binary(_RTF_COMPRESSED))
 
     def _decode(self, data: bytes, page_property: int) -> str:
