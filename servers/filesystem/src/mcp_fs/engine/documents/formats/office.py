@@ -23,6 +23,7 @@ from mcp_fs.engine.documents.formats.package import (
     local_name,
     read_elements,
 )
+from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["LineBuilder", "read_epub", "read_html", "read_open_document", "read_slides", "read_xml_lines"]
 
@@ -30,7 +31,7 @@ _BLOCK_BYTES = 256 * 1024
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
 # What is shown a second time for older programs, what was deleted or looked otherwise, and codes of fields.
 _IGNORED_ELEMENTS = frozenset({
-    "Fallback", "delText", "instrText", "moveFrom", "pPrChange", "tracked-changes", "binary-data",
+    "Fallback", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange", "tracked-changes", "binary-data",
 })  # fmt: skip
 # In a sheet of any spreadsheet.
 _MOST_CELLS = 16_384
@@ -57,6 +58,7 @@ class LineBuilder:
         self._remaining_bytes = MAX_OUTPUT_BYTES
         self._paragraphs = 0
         self._texts = 0
+        self._is_raised = False
         self._skipped = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -74,6 +76,13 @@ class LineBuilder:
                 self._start_paragraph(name, local_attributes)
             case "t":
                 self._texts += 1
+            case "r":
+                self._is_raised = False
+            case "vertAlign":
+                self._is_raised = local_attributes.get("val") == "superscript"
+            case "rPr":
+                baseline = local_attributes.get("baseline", "0")
+                self._is_raised = not baseline.startswith("-") and baseline.strip("0%") != ""
             case "tab" if parent != "tabs":
                 self._line.append("\t")
             case "br" | "cr" | "line-break":
@@ -119,7 +128,13 @@ class LineBuilder:
 
     def text(self, data: str) -> None:
         if not self._skipped and (self._texts or (self._all_text and self._paragraphs)):
+            if self._is_raised:
+                data = raise_text(self._last_text(), data)
             self._line.append(data)
+
+    def _last_text(self) -> str:
+        """Return some of what the line ends with; nothing of an empty line."""
+        return next((text for text in reversed(self._line) if text), "")
 
     def _start_paragraph(self, name: str, attributes: Mapping[str, str]) -> None:
         self._end_line()
@@ -292,10 +307,13 @@ class _PageParser(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self._silent = 0
+        self._raised = 0
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         if tag in self._SILENT:
             self._silent += 1
+        elif tag == "sup":
+            self._raised += 1
         elif tag in self._BREAKS:
             self.parts.append("\n" + self._line_prefix(tag))
         elif tag in self._CELLS:
@@ -313,12 +331,18 @@ class _PageParser(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in self._SILENT:
             self._silent = max(0, self._silent - 1)
+        elif tag == "sup":
+            self._raised = max(0, self._raised - 1)
         elif tag in self._BREAKS and tag != "br":
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:
-        if not self._silent:
-            self.parts.append(re.sub(r"\s+", " ", data))
+        if self._silent:
+            return
+        text = re.sub(r"\s+", " ", data)
+        if self._raised and self.parts:
+            text = raise_text(self.parts[-1], text)
+        self.parts.append(text)
 
 
 def read_html(text: str) -> Iterator[str]:

@@ -12,13 +12,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-__all__ = ["Word", "lay_out"]
+from mcp_fs.engine.documents.formats.raised import raise_text
+
+__all__ = ["Word", "is_raised", "lay_out"]
 
 # In heights of a line: a gap that is no blank but an empty place, and a margin that is met.
 _WIDE_GAP = 0.9
 _NO_GAP = 0.06
 _TOUCHING = 0.3
 _NARROWEST_GUTTER = 0.7
+# Of what is raised behind a number: how far at least, and how high at most.
+_RAISED = 0.2
+_RAISED_HEIGHT = 0.85
 _MARGIN = 1.2
 _MOST_LEADING = 1.9
 _MOST_COLUMNS = 400
@@ -265,9 +270,17 @@ def _join(words: Iterable[Word]) -> str:
     for word in ordered:
         if previous is not None and not _touch(previous, word):
             text += " "
-        text += word.text
+        if previous is not None and is_raised(word, previous):
+            text += raise_text(text, word.text)
+        else:
+            text += word.text
         previous = word
     return text
+
+
+def is_raised(word: Word, other: Word) -> bool:
+    """Return whether a word is smaller than another and stands higher, as a mark of a note or an exponent does."""
+    return word.height <= _RAISED_HEIGHT * other.height and word.bottom - other.bottom >= _RAISED * other.height
 
 
 def _touch(one: Word, other: Word) -> bool:

@@ -22,7 +22,8 @@ from mcp_fs.engine.documents.formats.archives import (
     Unreadable,
     read_all,
 )
-from mcp_fs.engine.documents.formats.page_layout import Word, lay_out
+from mcp_fs.engine.documents.formats.page_layout import Word, is_raised, lay_out
+from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["Pdf", "render_pdf_page"]
 
@@ -220,6 +221,8 @@ class _WordReader:
             if words and _is_drawn_twice(words[-1], word, last_left):
                 continue
             if words and _goes_on(words[-1], word):
+                if is_raised(word, words[-1]):
+                    character = raise_text(words[-1].text, character)
                 words[-1].text += character
                 words[-1].right = max(words[-1].right, right)
             else:
