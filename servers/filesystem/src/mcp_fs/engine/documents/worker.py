@@ -54,6 +54,7 @@ from mcp_fs.engine.documents.formats.archives import (
     read_beginning,
 )
 from mcp_fs.engine.documents.formats.messages import Mail, Notebook
+from mcp_fs.engine.documents.formats.open_document import read_open_document
 from mcp_fs.engine.documents.formats.outlook import OutlookMail
 from mcp_fs.engine.documents.formats.pdf import Pdf, render_pdf_page
 from mcp_fs.engine.documents.formats.rich_text import RichText
@@ -326,7 +327,7 @@ def _send_file(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
 _ZIP_READERS: dict[Kind, Callable[[Zip], Iterator[str]]] = {
     "word": read_word,
     "slides": office.read_slides,
-    "odf": office.read_open_document,
+    "odf": read_open_document,
     "epub": office.read_epub,
 }
 

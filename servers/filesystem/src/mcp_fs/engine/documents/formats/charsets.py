@@ -55,10 +55,9 @@ def decode_page(data: bytes, declared: str | None = None) -> str:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
     named = _NAMED_IN_PAGE.search(data, 0, _PAGE_HEAD_BYTES)
-    if declared is None and named is not None:
+    # It could not be read so far if it were UTF-16.
+    if declared is None and named is not None and not named[1].lower().startswith(b"utf-16"):
         declared = named[1].decode("ascii", "replace")
-        if declared.lower().startswith("utf-16"):
-            declared = "utf-8"  # it could not be read so far if it were
     return decode_text(data, declared)
 
 

@@ -1,7 +1,4 @@
-"""Reads the text of office documents, books and pages as a stream of elements, never as a tree.
-
-Three vocabularies (ECMA-376, ISO/IEC 26300, XHTML) have the same few notions: paragraphs, rows, cells, breaks.
-"""
+"""Reads slides of ECMA-376, and the lines of all its documents; books of EPUB, and pages of HTML."""
 
 from __future__ import annotations
 
@@ -9,208 +6,114 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
-from typing import BinaryIO
 from urllib.parse import unquote
-from xml.parsers import expat
 
-from mcp_fs.engine.document_kinds import MAX_OUTPUT_BYTES
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip, read_all
 from mcp_fs.engine.documents.formats.charsets import decode_page
-from mcp_fs.engine.documents.formats.package import (
-    create_parser,
-    find_main_part,
-    find_related_parts,
-    local_name,
-    read_elements,
-)
+from mcp_fs.engine.documents.formats.lines import LineBuilder, read_xml_lines
+from mcp_fs.engine.documents.formats.package import find_main_part, find_related_parts, read_elements
 from mcp_fs.engine.documents.formats.raised import raise_text
 
-__all__ = ["LineBuilder", "read_epub", "read_html", "read_open_document", "read_slides", "read_xml_lines"]
+__all__ = ["OfficeLines", "read_epub", "read_html", "read_slides"]
 
-_BLOCK_BYTES = 256 * 1024
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
-# What is shown a second time for older programs, what was deleted or looked otherwise, and codes of fields.
-_IGNORED_ELEMENTS = frozenset({
-    "Fallback", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange", "tracked-changes", "binary-data",
-})  # fmt: skip
-# In a sheet of any spreadsheet.
-_MOST_CELLS = 16_384
-_MOST_ROWS = 1_048_576
+# Parts of a formula that stand above or below others, with what is written before them (ECMA-376, math).
+_FORMULA_PARTS = {"num": "", "den": "/", "sup": "^", "sub": "_", "e": "√"}
 
 
-class LineBuilder:
-    """Paragraphs and rows of cells as lines of text.
+class OfficeLines(LineBuilder):
+    """The lines of a part of ECMA-376, whose text is that of `t`."""
 
-    Args:
-        all_text: whether the text of a paragraph is all that stands in it (ISO/IEC 26300), not only that of `t`.
-    """
+    # What is shown a second time for older programs, what was deleted or looked otherwise, codes of fields, and how
+    # the characters below it are spoken.
+    IGNORED = frozenset({"Fallback", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange", "rt"})
 
-    def __init__(self, *, all_text: bool) -> None:
-        self.ready: list[str] = []
-        self._all_text = all_text
-        self._line = list[str]()
-        self._prefix = ""
-        self._path: list[str] = []
-        self._cells: list[list[str]] = []  # of each open cell its lines
-        self._rows: list[list[str]] = []  # of each open row its cells
-        self._links: list[tuple[str, int]] = []  # of each open link where it leads, and where its text begins
-        self._repeated: list[int] = []  # how often each open row and cell stands there
-        self._remaining_bytes = MAX_OUTPUT_BYTES
-        self._paragraphs = 0
+    def __init__(self) -> None:
+        super().__init__()
         self._texts = 0
-        self._is_raised = False
-        self._skipped = 0
+        self._formula_parts: list[int] = []  # of each open part of a formula where it begins
+        self._is_behind_formula_part = False
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        name = local_name(name)
-        if self._skipped or name in _IGNORED_ELEMENTS:
-            self._skipped += 1
-            return
-        parent = ""
-        if self._path:
-            parent = self._path[-1]
-        self._path.append(name)
-        local_attributes = {local_name(key): value for key, value in attributes.items()}
+    def _is_in_text(self) -> bool:
+        return self._texts > 0
+
+    def _start_element(self, name: str, parent: str, attributes: Mapping[str, str]) -> None:
         match name:
-            case "p" | "h":
-                self._start_paragraph(name, local_attributes)
+            case "p":
+                self._end_line()
+                self._is_behind_formula_part = False
             case "t":
                 self._texts += 1
             case "r":
                 self._is_raised = False
             case "vertAlign":
-                self._is_raised = local_attributes.get("val") == "superscript"
+                self._is_raised = attributes.get("val") == "superscript"
             case "rPr":
-                baseline = local_attributes.get("baseline", "0")
+                baseline = attributes.get("baseline", "0")
                 self._is_raised = not baseline.startswith("-") and baseline.strip("0%") != ""
             case "tab" if parent != "tabs":
                 self._line.append("\t")
-            case "br" | "cr" | "line-break":
+            case "br" | "cr":
                 self._line.append("\n")
-            case "a" if self._all_text:
-                self._links.append((local_attributes.get("href", ""), len(self._line)))
-            case "s" if self._all_text:
-                self._line.append(" " * min(int(local_attributes.get("c", "1")), 1000))
+            case name if _is_formula_part(name, parent):
+                if name == "num" and self._is_behind_formula_part:
+                    self._line.append(" ")
+                self._formula_parts.append(len(self._line))
+                self._is_behind_formula_part = False
+            case "chr" if parent == "naryPr":
+                self._line.append(attributes.get("val", ""))
             case "pStyle":
-                self._apply_style(local_attributes.get("val", ""))
-            case "numPr" | "list-item":
+                self._apply_style(attributes.get("val", ""))
+            case "numPr":
                 self._prefix = self._prefix or "- "
-            case "tr" | "table-row":
-                self._rows.append([])
-                self._repeated.append(int(local_attributes.get("number-rows-repeated", "1")))
-            case "tc" | "table-cell" | "covered-table-cell":
-                self._cells.append([])
-                self._repeated.append(int(local_attributes.get("number-columns-repeated", "1")))
-            case "page" | "table":
-                self._name_sheet(local_attributes.get("name"))
+            case "tr":
+                self._start_row()
+            case "tc":
+                self._start_cell()
             case _:
                 pass
 
-    def end(self, name: str) -> None:
-        if self._skipped:
-            self._skipped -= 1
-            return
-        self._path.pop()
-        match local_name(name):
-            case "p" | "h":
+    def _end_element(self, name: str, parent: str) -> None:
+        match name:
+            case "p":
                 self._end_line(always=True)
-                self._paragraphs -= 1
             case "t":
                 self._texts -= 1
-            case "a" if self._all_text:
-                self._end_link(*self._links.pop())
-            case "tc" | "table-cell" | "covered-table-cell":
+            case "tc":
                 self._end_cell()
-            case "tr" | "table-row":
+            case "tr":
                 self._end_row()
+            case name if _is_formula_part(name, parent):
+                self._end_formula_part(_FORMULA_PARTS[name], self._formula_parts.pop())
             case _:
                 pass
 
-    def text(self, data: str) -> None:
-        if not self._skipped and (self._texts or (self._all_text and self._paragraphs)):
-            if self._is_raised:
-                data = raise_text(self._last_text(), data)
-            self._line.append(data)
-
-    def _last_text(self) -> str:
-        """Return some of what the line ends with; nothing of an empty line."""
-        return next((text for text in reversed(self._line) if text), "")
-
-    def _start_paragraph(self, name: str, attributes: Mapping[str, str]) -> None:
-        self._end_line()
-        self._paragraphs += 1
-        if name == "h":
-            level = int(attributes.get("outline-level", "1") or 1)
-            self._prefix = "#" * min(level, 6) + " "
+    def _write(self, data: str) -> None:
+        if self._is_behind_formula_part and data[:1].isalnum():
+            self._line.append(" ")
+        self._is_behind_formula_part = False
+        super()._write(data)
 
     def _apply_style(self, style: str) -> None:
         heading = _HEADING.match(style)
         if heading:
             self._prefix = "#" * int(heading[1] or 1) + " "
 
-    def _name_sheet(self, name: str | None) -> None:
-        """Write the name of a page or a table that lies in no cell."""
-        if name is not None and not self._cells:
-            self.ready.append(f"[{name}]\n")
-
-    def _end_link(self, address: str, begin: int) -> None:
-        """Write where a link leads that leaves the document, unless its text says that."""
-        text = "".join(self._line[begin:])
-        leads_out = address and not address.startswith("#")
-        if leads_out and address.removeprefix("mailto:").rstrip("/") not in text:
-            self._line.append(f" <{address}>")
-
-    def _end_cell(self) -> None:
-        cell = " ".join(filter(None, self._cells.pop()))
-        times = self._repeated.pop()
-        if self._rows:
-            row = self._rows[-1]
-            row += [cell] * min(times, _MOST_CELLS - len(row))
-
-    def _end_row(self) -> None:
-        row = self._rows.pop()
-        times = self._repeated.pop()
-        while row and not row[-1]:
-            row.pop()
-        if row:
-            self._add_line(" | ".join(row), times)
-
-    def _end_line(self, *, always: bool = False) -> None:
-        if self._line or always:
-            text = "".join(self._line)
-            self._line = []
-            if text:
-                self._add_line(self._prefix + text)
-            elif not self._cells:
-                self._add_line("")
-        self._prefix = ""
-
-    def _add_line(self, line: str, times: int = 1) -> None:
-        if self._cells:
-            self._cells[-1].append(line.replace("\n", " "))
+    def _end_formula_part(self, mark: str, begin: int) -> None:
+        """Write a part of a formula on the line: `1/25`, `x^2`, `√(a+b)`."""
+        part = "".join(self._line[begin:])
+        if not part:
             return
-        # Equal rows of a sheet are written once. One more than there is room for tells that the text is cut.
-        line_bytes = len(line) + 1
-        times = max(1, min(times, _MOST_ROWS, self._remaining_bytes // line_bytes + 1))
-        self._remaining_bytes = max(0, self._remaining_bytes - times * line_bytes)
-        self.ready += [line + "\n"] * times
+        if len(part) > 1 and not part.isdecimal():
+            part = f"({part})"
+        self._line[begin:] = [mark + part]
+        self._is_behind_formula_part = True
 
 
-def read_xml_lines(stream: BinaryIO, lines: LineBuilder) -> Iterator[str]:
-    """Yield what a builder makes of a part."""
-    parser = create_parser()
-    parser.StartElementHandler = lines.start
-    parser.EndElementHandler = lines.end
-    parser.CharacterDataHandler = lines.text
-    try:
-        while block := stream.read(_BLOCK_BYTES):
-            parser.Parse(block)
-            yield "".join(lines.ready)
-            lines.ready.clear()
-        parser.Parse(b"", True)
-    except (expat.ExpatError, ValueError) as error:
-        raise Unreadable(f"is damaged: {error}") from None
-    yield "".join(lines.ready)
+def _is_formula_part(name: str, parent: str) -> bool:
+    if name == "e":
+        return parent == "rad"
+    return name in _FORMULA_PARTS
 
 
 def _read_part(file: Zip, name: str) -> str:
@@ -218,7 +121,7 @@ def _read_part(file: Zip, name: str) -> str:
     stream = file.member(name)
     if stream is None:
         return ""
-    return "".join(read_xml_lines(stream, LineBuilder(all_text=False)))
+    return "".join(read_xml_lines(stream, OfficeLines()))
 
 
 def read_slides(file: Zip) -> Iterator[str]:
@@ -252,14 +155,6 @@ def _end_with_newline(text: str) -> str:
     if not text:
         return ""
     return text + "\n"
-
-
-def read_open_document(file: Zip) -> Iterator[str]:
-    """Yield a text, sheets or slides of ISO/IEC 26300."""
-    body = file.member("content.xml")
-    if body is None:
-        raise Unreadable("is damaged: it has no text")
-    yield from read_xml_lines(body, LineBuilder(all_text=True))
 
 
 def read_epub(file: Zip) -> Iterator[str]:
@@ -302,14 +197,18 @@ class _PageParser(HTMLParser):
     })  # fmt: skip
     _CELLS = frozenset({"td", "th"})
     _SILENT = frozenset({"script", "style", "template"})
+    _SPOKEN = frozenset({"rp", "rt"})
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self._silent = 0
         self._raised = 0
+        self._is_spoken = False
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
+        # Their ends may be left out.
+        self._is_spoken = tag in self._SPOKEN or (self._is_spoken and tag not in self._BREAKS | {"rb", "ruby"})
         if tag in self._SILENT:
             self._silent += 1
         elif tag == "sup":
@@ -329,6 +228,8 @@ class _PageParser(HTMLParser):
         return ""
 
     def handle_endtag(self, tag: str) -> None:
+        if tag in self._SPOKEN or tag == "ruby":
+            self._is_spoken = False
         if tag in self._SILENT:
             self._silent = max(0, self._silent - 1)
         elif tag == "sup":
@@ -337,7 +238,7 @@ class _PageParser(HTMLParser):
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:
-        if self._silent:
+        if self._silent or self._is_spoken:
             return
         text = re.sub(r"\s+", " ", data)
         if self._raised and self.parts:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
+from mcp_fs.engine.documents.formats.lines import read_xml_lines
 from mcp_fs.engine.documents.formats.list_numbers import ListNumbers, read_list_numbers
-from mcp_fs.engine.documents.formats.office import LineBuilder, read_xml_lines
+from mcp_fs.engine.documents.formats.office import OfficeLines
 from mcp_fs.engine.documents.formats.package import find_links, find_main_part, local_name, read_elements
 
 __all__ = ["read_word"]
@@ -103,7 +104,7 @@ def _has_changes(file: Zip, part: str) -> bool:
     return False
 
 
-class _WordLines(LineBuilder):
+class _WordLines(OfficeLines):
     """The lines of one part of a document.
 
     Args:
@@ -111,7 +112,7 @@ class _WordLines(LineBuilder):
     """
 
     def __init__(self, document: _Document, links: Mapping[str, str]) -> None:
-        super().__init__(all_text=False)
+        super().__init__()
         self._document = document
         self._addresses = links
         self._element = ""
@@ -127,10 +128,10 @@ class _WordLines(LineBuilder):
         if self._element in _CHANGES:
             self._start_change(attributes)
         if not self._skipped:
-            self._start_element(self._element, attributes)
+            self._start_word_element(self._element, attributes)
         super().start(name, attributes)
 
-    def _start_element(self, name: str, attributes: Mapping[str, str]) -> None:
+    def _start_word_element(self, name: str, attributes: Mapping[str, str]) -> None:
         local_attributes = {local_name(key): value for key, value in attributes.items()}
         value = local_attributes.get("val", "")
         match name:
