@@ -35,7 +35,6 @@ from mcp_fs.engine.document_kinds import (
     Kind,
     kind_of,
 )
-from mcp_fs.engine.documents.formats import office
 from mcp_fs.engine.documents.formats.archives import (
     Archive,
     ArchiveEntry,
@@ -56,8 +55,10 @@ from mcp_fs.engine.documents.formats.archives import (
 from mcp_fs.engine.documents.formats.messages import Mail, Notebook
 from mcp_fs.engine.documents.formats.open_document import read_open_document
 from mcp_fs.engine.documents.formats.outlook import OutlookMail
+from mcp_fs.engine.documents.formats.pages import read_epub
 from mcp_fs.engine.documents.formats.pdf import Pdf, render_pdf_page
 from mcp_fs.engine.documents.formats.rich_text import RichText
+from mcp_fs.engine.documents.formats.slides import read_slides
 from mcp_fs.engine.documents.formats.tables import read_parquet, read_sqlite
 from mcp_fs.engine.documents.formats.word import read_word
 from mcp_fs.engine.documents.formats.workbook import Workbook
@@ -326,9 +327,9 @@ def _send_file(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
 
 _ZIP_READERS: dict[Kind, Callable[[Zip], Iterator[str]]] = {
     "word": read_word,
-    "slides": office.read_slides,
+    "slides": read_slides,
     "odf": read_open_document,
-    "epub": office.read_epub,
+    "epub": read_epub,
 }
 
 

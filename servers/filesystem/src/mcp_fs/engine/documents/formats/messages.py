@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 from mcp_fs.engine.documents.formats.archives import ArchiveEntry, read_all
 from mcp_fs.engine.documents.formats.charsets import decode_page, decode_text, repair_header
 from mcp_fs.engine.documents.formats.notebook import notebook_cells
-from mcp_fs.engine.documents.formats.office import read_html
+from mcp_fs.engine.documents.formats.pages import read_html
 
 __all__ = ["Mail", "Notebook", "clean_attachment_name", "unique_name"]
 

@@ -10,10 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
+from mcp_fs.engine.documents.formats.drawings import read_drawings
 from mcp_fs.engine.documents.formats.lines import read_xml_lines
 from mcp_fs.engine.documents.formats.list_numbers import ListNumbers, read_list_numbers
-from mcp_fs.engine.documents.formats.office import OfficeLines
-from mcp_fs.engine.documents.formats.package import find_links, find_main_part, local_name, read_elements
+from mcp_fs.engine.documents.formats.office_lines import OfficeLines
+from mcp_fs.engine.documents.formats.package import (
+    find_links,
+    find_main_part,
+    find_related_parts,
+    local_name,
+    read_elements,
+)
 
 __all__ = ["read_word"]
 
@@ -65,7 +72,7 @@ class _Document:
 
 
 def read_word(file: Zip) -> Iterator[str]:
-    """Yield a document: its body, then notes, comments, headers and footers, then changes that are open."""
+    """Yield a document: its body, then notes, comments, headers, footers and drawings, then changes that are open."""
     main = find_main_part(file, "word/document.xml")
     body = file.member(main)
     if body is None:
@@ -80,6 +87,12 @@ def read_word(file: Zip) -> Iterator[str]:
         match = _ADDITIONAL_PART.fullmatch(name)
         if match is not None:
             yield from _read_additional_part(file, name, match[1].rstrip("0123456789"), document)
+    embedded = find_related_parts(file, main, key="Type").get("aFChunk")
+    if embedded is not None:
+        yield f"\n[text in another format is not shown, such as that of `!/{embedded}`]\n"
+    drawings = "".join(read_drawings(file, sorted(name for name in file.names() if name.startswith(f"{folder}/"))))
+    if drawings:
+        yield f"\n{drawings}"
     if document.changes:
         yield "\n[open changes]\n"
     for change in document.changes:

@@ -1,0 +1,139 @@
+"""Reads what drawings of ECMA-376 say in parts of their own: charts as tables of their figures, and diagrams."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import BinaryIO
+
+from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
+from mcp_fs.engine.documents.formats.lines import LineBuilder, read_xml_lines
+from mcp_fs.engine.documents.formats.office_lines import OfficeLines
+
+__all__ = ["read_drawings"]
+
+_CHART = re.compile(r".*/charts/chart\d*\.xml")
+_DIAGRAM = re.compile(r".*/diagrams/data\d*\.xml")
+# What is on both axes of a chart, by the names of the elements.
+_AXES = {"cat": "categories", "xVal": "categories", "val": "values", "yVal": "values", "bubbleSize": "sizes"}
+_FIRST_DAY = datetime(1899, 12, 30)
+_MOST_POINTS = 10_000
+
+
+def read_drawings(file: Zip, parts: Iterable[str]) -> Iterator[str]:
+    """Yield the charts and diagrams among some parts of a package."""
+    for part in parts:
+        stream = file.member(part)
+        try:
+            if stream is not None and _CHART.fullmatch(f"/{part}"):
+                yield from _read_chart(stream)
+            elif stream is not None and _DIAGRAM.fullmatch(f"/{part}"):
+                yield from _read_diagram(stream)
+        except Unreadable as damage:
+            yield f"[{part} {damage}]\n"
+
+
+def _read_chart(stream: BinaryIO) -> Iterator[str]:
+    chart = _ChartReader()
+    for _ in read_xml_lines(stream, chart):
+        pass
+    yield from chart.lines()
+
+
+def _read_diagram(stream: BinaryIO) -> Iterator[str]:
+    texts = [line for line in "".join(read_xml_lines(stream, OfficeLines())).splitlines() if line.strip()]
+    if texts:
+        yield "\n".join(["[diagram]", *texts, ""])
+
+
+@dataclass(slots=True)
+class _Series:
+    """A row of figures.
+
+    Attributes:
+        points: by what they are, `name`, `categories`, `values` or `sizes`, and by their number.
+    """
+
+    points: dict[str, dict[int, str]] = field(default_factory=dict[str, dict[int, str]])
+
+    def row(self, kind: str) -> list[str]:
+        points = self.points.get(kind, {})
+        return [points.get(index, "") for index in range(min(max(points, default=-1) + 1, _MOST_POINTS))]
+
+
+class _ChartReader(LineBuilder):
+    """Takes the figures of a chart from what it keeps of the cells that it shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._title = ""
+        self._series: list[_Series] = []
+        self._kind = ""
+        self._index = 0
+        self._format = ""
+        self._value = ""
+
+    def lines(self) -> Iterator[str]:
+        """Yield the title, then a table: a row for each series below the categories of the one before it."""
+        title = " ".join(self._title.split())
+        yield f"[chart: {title}]\n" if title else "[chart]\n"
+        categories: list[str] = []
+        for series in self._series:
+            if series.row("categories") != categories:
+                categories = series.row("categories")
+                yield " | ".join(["", *categories]) + "\n"
+            name = " ".join(series.row("name"))
+            yield " | ".join([name, *series.row("values")]) + "\n"
+            if sizes := series.row("sizes"):
+                yield " | ".join([f"{name} (sizes)", *sizes]) + "\n"
+
+    def _is_in_text(self) -> bool:
+        return self._parent() in ("t", "v", "formatCode")
+
+    def _write(self, data: str) -> None:
+        if self._parent() != "t":
+            self._value += data
+        elif "title" in self._path and self._path[self._path.index("title") - 1] == "chart":
+            self._title += data
+
+    def _start_element(self, name: str, parent: str, attributes: Mapping[str, str]) -> None:
+        match name:
+            case "ser":
+                self._series.append(_Series())
+            case "tx" if parent == "ser":
+                self._kind = "name"
+            case "cat" | "xVal" | "val" | "yVal" | "bubbleSize":
+                self._kind = _AXES[name]
+                self._format = ""
+            case "pt":
+                self._index = int(attributes.get("idx", "0"))
+            case "v" | "formatCode":
+                self._value = ""
+            case _:
+                pass
+
+    def _end_element(self, name: str, parent: str) -> None:
+        match name:
+            case "formatCode":
+                self._format = self._value
+            case "v" if self._series and "ser" in self._path and self._kind:
+                if parent != "pt":
+                    self._index = 0
+                self._series[-1].points.setdefault(self._kind, {})[self._index] = self._shown_value()
+            case "ser" | "tx" | "cat" | "xVal" | "val" | "yVal" | "bubbleSize":
+                self._kind = ""
+            case _:
+                pass
+
+    def _shown_value(self) -> str:
+        """Return a value as it is stored, a day as such."""
+        is_day = self._kind == "categories" and re.search("[yd]", self._format.lower().replace("[red]", ""))
+        if not is_day:
+            return self._value
+        try:
+            moment = _FIRST_DAY + timedelta(days=float(self._value))
+        except (ValueError, OverflowError):
+            return self._value
+        return moment.isoformat(" ").removesuffix(" 00:00:00")

@@ -1,0 +1,117 @@
+"""Reads books of EPUB, and pages of HTML."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from urllib.parse import unquote
+
+from mcp_fs.engine.documents.formats.archives import Unreadable, Zip, read_all
+from mcp_fs.engine.documents.formats.charsets import decode_page
+from mcp_fs.engine.documents.formats.package import read_elements
+from mcp_fs.engine.documents.formats.raised import raise_text
+
+__all__ = ["read_epub", "read_html"]
+
+
+def read_epub(file: Zip) -> Iterator[str]:
+    """Yield a book of EPUB: its pages in the order of reading."""
+    package = _find_package(file)
+    pages: dict[str, str] = {}
+    order: list[str] = []
+    for name, attributes in read_elements(file.member(package)):
+        if name == "item":
+            pages[attributes.get("id", "")] = attributes.get("href", "")
+        elif name == "itemref":
+            order.append(attributes.get("idref", ""))
+    if not order:
+        raise Unreadable("is damaged: it has no pages")
+    folder = posixpath.dirname(package)
+    for page in order:
+        href = pages.get(page)
+        if not href:
+            continue
+        stream = file.member(posixpath.normpath(posixpath.join(folder, unquote(href))))
+        if stream is None:
+            yield f"[{href} is missing in the book]\n\n"
+        else:
+            yield from read_html(decode_page(read_all(stream).read()))
+            yield "\n"
+
+
+def _find_package(file: Zip) -> str:
+    """Return the part that lists the pages of a book; nothing if it is not named."""
+    for _, attributes in read_elements(file.member("META-INF/container.xml")):
+        path = attributes.get("full-path")
+        if path:
+            return path
+    return ""
+
+
+class _PageParser(HTMLParser):
+    _BREAKS = frozenset({
+        "address", "article", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "footer", "form", "h1", "h2",
+        "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "table", "title",
+        "tr", "ul",
+    })  # fmt: skip
+    _CELLS = frozenset({"td", "th"})
+    _SILENT = frozenset({"script", "style", "template"})
+    _SPOKEN = frozenset({"rp", "rt"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._silent = 0
+        self._raised = 0
+        self._is_spoken = False
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        # Their ends may be left out.
+        self._is_spoken = tag in self._SPOKEN or (self._is_spoken and tag not in self._BREAKS | {"rb", "ruby"})
+        if tag in self._SILENT:
+            self._silent += 1
+        elif tag == "sup":
+            self._raised += 1
+        elif tag in self._BREAKS:
+            self.parts.append("\n" + self._line_prefix(tag))
+        elif tag in self._CELLS:
+            self.parts.append("\t")
+
+    @staticmethod
+    def _line_prefix(tag: str) -> str:
+        """Return what the line of a heading or of an item in a list begins with."""
+        if tag == "li":
+            return "- "
+        if tag[0] == "h" and tag[1:].isdigit():
+            return "#" * int(tag[1:]) + " "
+        return ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._SPOKEN or tag == "ruby":
+            self._is_spoken = False
+        if tag in self._SILENT:
+            self._silent = max(0, self._silent - 1)
+        elif tag == "sup":
+            self._raised = max(0, self._raised - 1)
+        elif tag in self._BREAKS and tag != "br":
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if self._silent or self._is_spoken:
+            return
+        text = re.sub(r"\s+", " ", data)
+        if self._raised and self.parts:
+            text = raise_text(self.parts[-1], text)
+        self.parts.append(text)
+
+
+def read_html(text: str) -> Iterator[str]:
+    """Yield a page of HTML as lines of text."""
+    page = _PageParser()
+    page.feed(text)
+    page.close()
+    for line in re.split(r"\n+", "".join(page.parts)):
+        if text := line.strip(" ").replace("\xa0", " ").lstrip("\t"):
+            yield text + "\n"
