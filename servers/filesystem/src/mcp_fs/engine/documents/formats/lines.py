@@ -31,7 +31,7 @@ class LineBuilder:
 
     def __init__(self) -> None:
         self.ready: list[str] = []
-        self._line = list[str]()
+        self._line: list[str] = []
         self._prefix = ""
         self._path: list[str] = []
         self._cells: list[list[str]] = []  # of each open cell its lines

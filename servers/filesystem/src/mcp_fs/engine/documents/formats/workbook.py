@@ -1,6 +1,7 @@
 """Reads workbooks: the values with calamine, and what it does not tell from the XML of the sheets.
 
-That is errors, formulas, numbers of more digits than a double holds, and comments, of Excel's format since 2007.
+That is errors, formulas, numbers of more digits than a double holds, zeros before others, and comments, of Excel's
+format since 2007.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, BinaryIO
 from xml.parsers import expat
@@ -33,6 +34,7 @@ from mcp_fs.engine.documents.formats.binary_errors import (
     read_old_errors,
     read_sheet_relations,
 )
+from mcp_fs.engine.documents.formats.cell_looks import CellLooks, read_cell_looks
 from mcp_fs.engine.documents.formats.package import (
     create_parser,
     find_main_part,
@@ -54,7 +56,7 @@ _LAST_ROW = 1_048_576
 # From here on not every whole number has a double of its own.
 _EXACT_INTEGERS = 1 << 53
 _LONG_NUMBER = re.compile(r"-?\d{16,}")
-_NEEDS_XML = re.compile(rb"""\bt=["']e["']|<(?:\w+:)?f[\s/>]|>-?\d{16,}<""")
+_NEEDS_XML = rb"""\bt=["']e["']|<(?:\w+:)?f[\s/>]|>-?\d{16,}<"""
 _A1 = re.compile(r"\$?([A-Za-z]{0,3})\$?(\d{0,7})")
 _RANGE = re.compile(r"(?P<sheet>.+)!(?P<first>[A-Za-z$\d]+)(?::(?P<last>[A-Za-z$\d]+))?")
 _FORMULAS = "formulas"
@@ -83,7 +85,7 @@ class _SheetXml:
     """What the XML of a sheet tells beyond its values; cells by row and column, from 1.
 
     Attributes:
-        texts: errors, numbers of many digits, and formulas whose value the file does not have.
+        texts: errors, what cells show in place of their value, and formulas whose value the file does not have.
         formulas: with the sign before them.
         comments: with their authors.
     """
@@ -121,6 +123,7 @@ class Workbook:
         refuse_locked_package(self._data)
         self._data.seek(0)
         self._package = self._open_package()
+        self._looks: CellLooks | None = None
         self._old_errors: list[Errors] = []
         if self._package is None:
             self._read_old_book()
@@ -252,6 +255,12 @@ class Workbook:
         for (row, column), formula in xml.formulas.items():
             yield f"{_cell_name(row, column)}\t{formula}\n"
 
+    def _read_looks(self, package: Zip, main: str) -> CellLooks:
+        """Return how cells look, which all sheets share."""
+        if self._looks is None:
+            self._looks = read_cell_looks(package, main)
+        return self._looks
+
     def _read_xml(self, name: str) -> _SheetXml:
         """Return what the XML of a sheet tells; of the binary formats, which have none, the errors."""
         xml = _SheetXml()
@@ -268,7 +277,7 @@ class Workbook:
         for element, attributes in read_elements(package.member(main)):
             part = targets.get(attributes.get("r:id", ""), "")
             if element == "sheet" and attributes.get("name") == name and part.endswith(".xml"):
-                _read_cells(package, part, xml)
+                _read_cells(package, part, self._read_looks(package, main), xml)
                 comments = find_related_parts(package, part, key="Type").get("comments")
                 if comments is not None:
                     _read_comments(package, comments, xml)
@@ -341,9 +350,24 @@ def _cell(value: object) -> str:
         return str(int(value))
     if isinstance(value, datetime):
         return value.isoformat(" ")
+    if isinstance(value, timedelta):
+        return _format_duration(value)
     if isinstance(value, str):
         return " ".join(value.split())
     return str(value)
+
+
+def _format_duration(duration: timedelta) -> str:
+    """Return hours, minutes and seconds as a workbook shows them: `36:00:00`, `-12:00:00`."""
+    sign = ""
+    if duration < timedelta():
+        sign = "-"
+    minutes, seconds = divmod(abs(duration), timedelta(minutes=1))
+    hours, minutes = divmod(minutes, 60)
+    text = f"{sign}{hours:02}:{minutes:02}:{seconds.seconds:02}"
+    if seconds.microseconds:
+        text += f".{seconds.microseconds:06}".rstrip("0")
+    return text
 
 
 def _cell_name(row: int, column: int) -> str:
@@ -372,8 +396,10 @@ def _column_number(letters: str) -> int:
 class _CellReader:
     """Takes from the XML of a sheet what its values do not tell."""
 
-    def __init__(self, xml: _SheetXml) -> None:
+    def __init__(self, looks: CellLooks, xml: _SheetXml) -> None:
+        self._looks = looks
         self._xml = xml
+        self._style = ""
         self._row = 0
         self._column = 0
         self._kind = ""
@@ -403,6 +429,7 @@ class _CellReader:
         if place is not None:
             self._row, self._column = place
         self._kind = attributes.get("t", "n")
+        self._style = attributes.get("s", "")
         self._formula = None
         self._value = ""
 
@@ -426,6 +453,9 @@ class _CellReader:
                 self._xml.texts[place] = self._xml.formulas[place]
         if self._kind == "e" or (self._kind == "n" and _LONG_NUMBER.fullmatch(self._value)):
             self._xml.texts[place] = self._value
+        look = self._looks.text_of(self._kind, self._style, self._value)
+        if look is not None:
+            self._xml.texts[place] = look
 
     def _written_formula(self) -> str:
         """Return the formula of a cell; of one that shares it with others, the name of the cell that has it."""
@@ -436,10 +466,11 @@ class _CellReader:
         return f"= as {self._bases.get(self._shared, 'another cell')}, moved here"
 
 
-def _read_cells(package: Zip, part: str, xml: _SheetXml) -> None:
-    if not _has_more_than_values(package.member(part)):
-        return
-    cells = _CellReader(xml)
+def _read_cells(package: Zip, part: str, looks: CellLooks, xml: _SheetXml) -> None:
+    pattern = re.compile(b"|".join(filter(None, [_NEEDS_XML, looks.pattern()])))
+    if not _has_match(package.member(part), pattern):
+        return  # reading all takes long
+    cells = _CellReader(looks, xml)
     parser = create_parser()
     parser.StartElementHandler = cells.start
     parser.EndElementHandler = cells.end
@@ -447,11 +478,10 @@ def _read_cells(package: Zip, part: str, xml: _SheetXml) -> None:
     _parse(parser, package.member(part))
 
 
-def _has_more_than_values(stream: BinaryIO | None) -> bool:
-    """Return whether the XML of a sheet is worth reading, which takes long."""
+def _has_match(stream: BinaryIO | None, pattern: re.Pattern[bytes]) -> bool:
     end = b""
     while stream is not None and (block := stream.read(_BLOCK_BYTES)):
-        if _NEEDS_XML.search(end + block):
+        if pattern.search(end + block):
             return True
         end = block[-100:]
     return False
