@@ -22,6 +22,7 @@ from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.flushing import TreeFlush
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.handles.syscalls import write_all
+from mcp_fs.engine.name_folding import decode_zip_name
 from mcp_fs.models.formatting import escape_line_breaks
 from mcp_fs.policy import WritablePath
 from mcp_fs.repositories import COMPLETES_GIT_FOLDER, is_git_folder
@@ -49,6 +50,14 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 
 @dataclass(frozen=True, slots=True)
 class _Member:
+    """What an archive holds.
+
+    Attributes:
+        label: its name as the archive has it.
+        names: those of the folders to it, and its own.
+    """
+
+    label: str
     names: tuple[str, ...]
     info: zipfile.ZipInfo
 
@@ -124,22 +133,27 @@ class Archive:
 
     @cached_property
     def _members(self) -> Sequence[_Member]:
-        members: list[_Member] = []
+        members: dict[tuple[tuple[str, ...], bool], _Member] = {}
         for info in self._file.infolist():
-            raw_names = info.filename.replace("\\", "/").split("/")
+            label = decode_zip_name(info)
+            raw_names = label.replace("\\", "/").split("/")
             names = tuple(name for name in raw_names if name not in ("", "."))
-            member = _Member(names, info)
+            member = _Member(label, names, info)
             if self.inner and names[: len(self.inner)] != self.inner:
                 continue
-            if _leads_out(info.filename, raw_names):
+            if _leads_out(label, raw_names):
                 self._skip("a place outside", member)
             elif len(names) > _MAX_DEPTH:
                 self._skip("too deep", member)
             elif stat.S_ISLNK(info.external_attr >> 16):
                 self._skip("links", member)
             elif names:
-                members.append(member)
-        return members
+                # The last of a name is what `read_text` shows, and what other programs leave.
+                key = (names, info.is_dir())
+                if key in members and not info.is_dir():
+                    self._skip("earlier ones of the same name", member)
+                members[key] = member
+        return list(members.values())
 
     def _unpack_member(
         self, member: _Member, names: tuple[str, ...], open_folders: _OpenFolders, flush: TreeFlush
@@ -193,8 +207,8 @@ class Archive:
 
     def _skip(self, reason: str, member: _Member) -> None:
         names = self.skipped.setdefault(reason, [])
-        if member.info.filename not in names[-1:]:
-            names.append(member.info.filename)
+        if member.label not in names[-1:]:
+            names.append(member.label)
 
 
 class _OpenFolders:

@@ -17,6 +17,7 @@ from contextlib import closing
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from mcp_fs.engine.document_kinds import HEAD_BYTES, MAX_OUTPUT_BYTES, OLE, Kind, kind_of
+from mcp_fs.engine.name_folding import decode_zip_name
 
 __all__ = [
     "Archive",
@@ -229,7 +230,7 @@ class Zip:
             if peek_head(file).startswith(OLE):
                 raise Unreadable("is of a program before 2007 under a newer name, or locked by a password") from None
             raise Unreadable(f"is damaged: {error}") from None
-        self._members = {_zip_member_name(info): info for info in self._zip.infolist()}
+        self._members = {decode_zip_name(info): info for info in self._zip.infolist()}
 
     def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
         for name, info in self._members.items():
@@ -258,16 +259,6 @@ def refuse_locked_package(file: BinaryIO) -> None:
     head = file.read(len(OLE))
     if head == OLE and _LOCKED_PACKAGE in file.read(MAX_OUTPUT_BYTES):
         raise Unreadable("is locked by a password")
-
-
-def _zip_member_name(info: zipfile.ZipInfo) -> str:
-    """Return the name of a member: UTF-8 also where that is not said, as zip on Linux has it, else as DOS reads it."""
-    if info.flag_bits & 0x800 or info.filename.isascii():
-        return info.filename
-    try:
-        return info.filename.encode("cp437").decode()
-    except UnicodeError:
-        return info.filename
 
 
 class _LazyMember:

@@ -29,16 +29,26 @@ def read_epub(file: Zip) -> Iterator[str]:
     if not order:
         raise Unreadable("is damaged: it has no pages")
     folder = posixpath.dirname(package)
+    locked_parts = _find_locked_parts(file)
     for page in order:
         href = pages.get(page)
         if not href:
             continue
-        stream = file.member(posixpath.normpath(posixpath.join(folder, unquote(href))))
+        part = posixpath.normpath(posixpath.join(folder, unquote(href)))
+        if part in locked_parts:
+            raise Unreadable("is locked: only the reading program that it was bought for can open it")
+        stream = file.member(part)
         if stream is None:
             yield f"[{href} is missing in the book]\n\n"
         else:
             yield from read_html(decode_page(read_all(stream).read()))
             yield "\n"
+
+
+def _find_locked_parts(file: Zip) -> frozenset[str]:
+    """Return the parts of a book that are encrypted; often only fonts are."""
+    elements = read_elements(file.member("META-INF/encryption.xml"))
+    return frozenset(unquote(attributes.get("URI", "")) for name, attributes in elements if name == "CipherReference")
 
 
 def _find_package(file: Zip) -> str:
