@@ -1,0 +1,384 @@
+"""What users reported of other readers of documents, tried on mcp-fs with documents of our own."""
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from filesystem.documents import drawn_pdf, zipped
+from mcp_fs.server import build
+from mcp_fs.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+OPEN_DOCUMENT = " ".join(
+    f'xmlns:{name}="urn:{name}"' for name in ("office", "text", "table", "dc", "style", "draw", "presentation", "fo")
+)
+
+
+async def read(folder: Path, path: str) -> list[str]:
+    """Return the lines of a document, without the first line of the answer."""
+    async with Client(build(Settings(folders=(str(folder),)))) as client:
+        result = await client.call_tool("read_text", {"path": path, "max_bytes": 100_000})
+    text = "".join(getattr(block, "text", "") for block in result.content)
+    if result.is_error:
+        return ["ERROR", text]
+    return text.splitlines()[1:]
+
+
+def relations(*targets: tuple[str, str, str]) -> str:
+    """Return the part that names others, each by its id, the end of its type and its path."""
+    items = "".join(f'<Relationship Id="{id_}" Type="{OFFICE}/{kind}" Target="{path}"/>' for id_, kind, path in targets)
+    return f"<Relationships>{items}</Relationships>"
+
+
+def write_word(path: Path, body: str, more: Mapping[str, str] | None = None) -> None:
+    path.write_bytes(zipped({"word/document.xml": f"<document>{body}</document>", **(more or {})}))
+
+
+def write_slides(path: Path, slide: str, more: Mapping[str, str]) -> None:
+    parts = {
+        "ppt/presentation.xml": f'<presentation xmlns:r="{OFFICE}"><sldId r:id="r1"/></presentation>',
+        "ppt/_rels/presentation.xml.rels": relations(("r1", "slide", "slides/slide1.xml")),
+        "ppt/slides/slide1.xml": slide,
+    }
+    path.write_bytes(zipped({**parts, **more}))
+
+
+def write_open_document(
+    path: Path, kind: str, body: str, styles: str = "", more: Mapping[str, str] | None = None
+) -> None:
+    content = (
+        f"<office:document-content {OPEN_DOCUMENT}><office:automatic-styles>{styles}</office:automatic-styles>"
+        f"<office:body><office:{kind}>{body}</office:{kind}></office:body></office:document-content>"
+    )
+    path.write_bytes(zipped({"content.xml": content, **(more or {})}))
+
+
+def write_sheet(path: Path, rows: str, styles: str = "", shared: str = "", sheet: str = "") -> None:
+    names = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    types = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
+    package = 'xmlns="http://schemas.openxmlformats.org/package/2006/'
+    parts = {
+        "[Content_Types].xml": f'<Types {package}content-types">'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{types}"/></Types>',
+        "_rels/.rels": relations(("a", "officeDocument", "xl/workbook.xml")),
+        "xl/workbook.xml": f'<workbook {names} xmlns:r="{OFFICE}">{sheet}'
+        '<sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": relations(
+            ("r1", "worksheet", "worksheets/sheet1.xml"),
+            ("r2", "styles", "styles.xml"),
+            ("r3", "sharedStrings", "sharedStrings.xml"),
+        ),
+        "xl/worksheets/sheet1.xml": f"<worksheet {names}><sheetData>{rows}</sheetData></worksheet>",
+        "xl/styles.xml": f"<styleSheet {names}>{styles}</styleSheet>",
+        "xl/sharedStrings.xml": f"<sst {names}>{shared}</sst>",
+    }
+    for name, part in parts.items():
+        if name.endswith(".rels"):
+            parts[name] = part.replace("<Relationships>", f'<Relationships {package}relationships">')
+    path.write_bytes(zipped(parts))
+
+
+def write_book(path: Path, pages: Mapping[str, bytes], more: Mapping[str, str] | None = None, order: str = "") -> None:
+    items = "".join(f'<item id="{name}" href="{name}"/>' for name in pages)
+    places = "".join(f'<itemref idref="{name}"/>' for name in order.split() or pages)
+    parts: dict[str, str | bytes] = {
+        "META-INF/container.xml": '<container><rootfile full-path="O/b.opf"/></container>',
+        "O/b.opf": f"<package><manifest>{items}<item id='lost' href='lost.xhtml'/></manifest>{places}</package>",
+        **{f"O/{name}": page for name, page in pages.items()},
+        **(more or {}),
+    }
+    path.write_bytes(zipped(parts))
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<r><rPr>{properties}</rPr><t>{text}</t></r>"
+
+
+RAISED = '<vertAlign val="superscript"/>'
+
+
+@pytest.mark.reported("lfoppiano/grobid-quantities#38")
+@pytest.mark.reported("datalab-to/marker#274")
+@pytest.mark.reported("yihui/knitr#854")
+async def test_what_is_raised_is_no_digit_of_the_number_before_it(tmp_path: Path) -> None:
+    write_word(
+        tmp_path / "a.docx",
+        f"<p>{run('Revenue 1,234')}{run('2', RAISED)}{run(' and 10')}{run('-6', RAISED)}{run(' m')}{run('2', RAISED)}"
+        f"{run(' 5')}{run('2,3', RAISED)}{run(' the 4')}{run('th', RAISED)}</p>",
+    )
+    runs = "".join(
+        f'<r><rPr baseline="{shift}"/><t>{text}</t></r>' for shift, text in ((0, 99), (30000, 1), (-25000, 2))
+    )
+    write_slides(tmp_path / "a.pptx", f"<sld><p>{runs}</p></sld>", {})
+    styles = (
+        '<style:style style:name="T1"><style:text-properties fo:x="" style:text-position="super 58%"/></style:style>'
+        '<style:style style:name="T2"><style:text-properties style:text-position="sub 58%"/></style:style>'
+    )
+    spans = '10<text:span text:style-name="T1">6</text:span> or 5<text:span text:style-name="T2">7</text:span>'
+    write_open_document(tmp_path / "a.odt", "text", f"<text:p>{spans}</text:p>", styles)
+    write_book(tmp_path / "a.epub", {"a.xhtml": b"<p>10<sup>6</sup> of H<sup>2</sup></p>"})
+    line = "BT /F 12 Tf 20 50 Td (1,234) Tj 4 Ts /F 7 Tf (2) Tj 0 Ts /F 12 Tf ( 10) Tj 4 Ts /F 7 Tf (-6) Tj ET"
+    (tmp_path / "a.pdf").write_bytes(drawn_pdf(line))
+    shared = f"<si><r><t>1,234</t></r><r><rPr>{RAISED}</rPr><t>2</t></r></si>"
+    write_sheet(tmp_path / "a.xlsx", '<row r="1"><c r="A1" t="s"><v>0</v></c></row>', shared=shared)
+    assert await read(tmp_path, "a.docx") == ["Revenue 1,234² and 10⁻⁶ m2 5^2,3 the 4th"]
+    assert await read(tmp_path, "a.pptx") == ["[slide 1]", "99¹2"]
+    assert await read(tmp_path, "a.odt") == ["10⁶ or 57"]
+    assert await read(tmp_path, "a.epub") == ["10⁶ of H2", ""]
+    assert await read(tmp_path, "a.pdf") == ["[page 1 of 1]", "1,234² 10⁻⁶"]
+    assert (await read(tmp_path, "a.xlsx"))[1] == "1,234²"
+
+
+@pytest.mark.reported("hrushikeshrv/docxlatex#5")
+@pytest.mark.reported("higebu/3gpp-mcp#141")
+@pytest.mark.reported("microsoft/markitdown#2445")
+async def test_the_parts_of_a_formula_stay_apart(tmp_path: Path) -> None:
+    def fraction(above: str, below: str) -> str:
+        return f"<f><num>{run(above)}</num><den>{run(below)}</den></f>"
+
+    power = f"<sSup><e>{run('x')}</e><sup>{run('2')}</sup></sSup>"
+    root = f"<rad><deg/><e>{run('a+b')}</e></rad>"
+    total = (
+        f'<nary><naryPr><chr val="∑"/></naryPr><sub>{run("i=1")}</sub><sup>{run("10")}</sup><e>{run("k")}</e></nary>'
+    )
+    formulas = (fraction("1", "25"), fraction("a+b", "c+d"), power + run("3"), root, total)
+    write_word(tmp_path / "a.docx", "".join(f"<p><oMath>{formula}</oMath></p>" for formula in formulas))
+    assert await read(tmp_path, "a.docx") == ["1/25", "(a+b)/(c+d)", "x^2 3", "√(a+b)", "∑_(i=1)^10 k"]
+
+
+@pytest.mark.reported("yfedoseev/office_oxide#141")
+@pytest.mark.reported("yfedoseev/office_oxide#357")
+@pytest.mark.reported("iOfficeAI/OfficeCLI#348")
+async def test_readings_do_not_part_words_and_wrapped_text_is_there(tmp_path: Path) -> None:
+    ruby = f"<r><ruby><rt>{run('かん')}</rt><rubyBase>{run('漢')}</rubyBase></ruby></r>"
+    box = f"<txbxContent><sdt><sdtContent><p>{run('in a box')}</p></sdtContent></sdt></txbxContent>"
+    write_word(
+        tmp_path / "a.docx",
+        f"<p>{ruby}{run('字')}</p>"
+        f"<p><fldSimple instr='REF x'>{run('field')}</fldSimple><smartTag>{run(' tag')}</smartTag></p>"
+        f"<p><r><AlternateContent><Choice>{box}</Choice><Fallback>{box}</Fallback></AlternateContent></r></p>",
+    )
+    readings = "<text:ruby><text:ruby-base>漢</text:ruby-base><text:ruby-text>かん</text:ruby-text></text:ruby>字"
+    write_open_document(tmp_path / "a.odt", "text", f"<text:p>{readings}</text:p>")
+    page = "<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</ruby>体</p><p>next</p>"
+    write_book(tmp_path / "a.epub", {"a.xhtml": page.encode()})
+    assert [line for line in await read(tmp_path, "a.docx") if line] == ["漢字", "field tag", "in a box"]
+    assert await read(tmp_path, "a.odt") == ["漢字"]
+    assert await read(tmp_path, "a.epub") == ["漢字体", "next", ""]
+
+
+@pytest.mark.reported("pandas-dev/pandas#55200")
+@pytest.mark.reported("pyexcel/pyexcel-ods#24")
+@pytest.mark.reported("unslothai/unsloth#5510")
+@pytest.mark.reported("ropensci/readODS#81")
+async def test_a_cell_of_a_sheet_is_its_value_without_its_comment(tmp_path: Path) -> None:
+    facts = "<dc:creator>Bob</dc:creator><dc:date>2026-01-01</dc:date>"
+    comment = f"<office:annotation>{facts}<text:p>was 7</text:p></office:annotation>"
+    cells = (
+        f"<table:table-cell>{comment}<text:p>100</text:p></table:table-cell>"
+        '<table:table-cell office:value-type="float" office:value="5"/>'
+        '<table:table-cell office:value-type="boolean" office:boolean-value="true"/>'
+        '<table:table-cell office:value-type="date" office:date-value="2026-02-03"/>'
+        '<table:table-cell office:value="0.125"><text:p>13%</text:p></table:table-cell>'
+    )
+    rows = (
+        '<table:table-row table:number-rows-repeated="2"><table:table-cell/></table:table-row>'
+        f"<table:table-row>{cells}</table:table-row>"
+        '<table:table-row table:number-rows-repeated="3"><table:table-cell><text:p>same</text:p></table:table-cell>'
+        "</table:table-row>"
+    )
+    style = '<style:style style:name="ta2"><style:table-properties table:display="false"/></style:style>'
+    tables = f'<table:table table:name="S">{rows}</table:table><table:table table:name="H" table:style-name="ta2"/>'
+    write_open_document(tmp_path / "a.ods", "spreadsheet", tables, style)
+    lines = await read(tmp_path, "a.ods")
+    assert lines == [
+        "[S]",
+        "[comment A3] Bob: was 7",
+        "100 | 5 | true | 2026-02-03 | 13%",
+        *["same"] * 3,
+        "[H, hidden]",
+    ]
+
+
+@pytest.mark.reported("eea/odfpy#146")
+@pytest.mark.reported("dbashford/textract#192")
+@pytest.mark.reported("deanmalmgren/textract#57")
+async def test_notes_and_comments_stand_behind_a_text_and_not_in_its_figures(tmp_path: Path) -> None:
+    note = (
+        "<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>As agreed.</text:p>"
+        "</text:note-body></text:note>"
+    )
+    comment = "<office:annotation><dc:creator>Bob</dc:creator><text:p>really 50?</text:p></office:annotation>"
+    items = "<text:list><text:list-item><text:p>one</text:p></text:list-item></text:list>"
+    styles = "<style:footer><text:p>Page foot</text:p></style:footer>"
+    write_open_document(
+        tmp_path / "a.odt",
+        "text",
+        f"<text:p>Price 100{note} euros.</text:p><text:p>Total 5{comment}0 units</text:p>{items}",
+        more={"styles.xml": f"<office:document-styles {OPEN_DOCUMENT}>{styles}</office:document-styles>"},
+    )
+    page = (
+        '<draw:page draw:name="p1" draw:style-name="dp1"><text:p>Title</text:p><presentation:notes>'
+        "<text:p>say hello</text:p></presentation:notes></draw:page>"
+    )
+    style = (
+        '<style:style style:name="dp1"><style:drawing-page-properties presentation:visibility="hidden"/></style:style>'
+    )
+    write_open_document(tmp_path / "a.odp", "presentation", page, style)
+    assert [line for line in await read(tmp_path, "a.odt") if line] == [
+        "Price 100 euros.", "Total 50 units", "- one", "[notes]", "1 As agreed.", "[comments]", "Bob: really 50?",
+        "[footer]", "Page foot",
+    ]  # fmt: skip
+    assert await read(tmp_path, "a.odp") == ["[p1, hidden]", "Title", "[notes]", "say hello"]
+
+
+CHART = (
+    "<chartSpace><chart><title><tx><rich><p><r><t>Sales</t></r></p></rich></tx></title><plotArea><barChart><ser>"
+    "<tx><strRef><strCache><pt idx='0'><v>North</v></pt></strCache></strRef></tx><cat><numRef><numCache>"
+    "<formatCode>mmm yy</formatCode><pt idx='0'><v>45292</v></pt><pt idx='2'><v>45352</v></pt></numCache></numRef>"
+    "</cat>"
+    "<val><numRef><numCache><formatCode>0.0</formatCode><pt idx='0'><v>11</v></pt><pt idx='2'><v>22.5</v></pt>"
+    "</numCache></numRef></val></ser><valAx><title><tx><rich><p><r><t>EUR</t></r></p></rich></tx></title></valAx>"
+    "</barChart></plotArea></chart></chartSpace>"
+)
+
+
+@pytest.mark.reported("yfedoseev/office_oxide#149")
+@pytest.mark.reported("HKUDS/nanobot#3269")
+@pytest.mark.reported("use-agent-os/agent-os#2669")
+async def test_charts_diagrams_groups_and_comments_of_a_slide_are_read(tmp_path: Path) -> None:
+    shapes = "<p><r><t>plain</t></r></p><grpSp><p><r><t>grouped</t></r></p></grpSp>"
+    write_slides(
+        tmp_path / "a.pptx",
+        f'<sld show="0">{shapes}</sld>',
+        {
+            "ppt/slides/_rels/slide1.xml.rels": relations(
+                ("r1", "diagramData", "../diagrams/data1.xml"),
+                ("r2", "chart", "../charts/chart1.xml"),
+                ("r3", "comments", "../comments/comment1.xml"),
+                ("r4", "chart", "../charts/chart2.xml"),
+            ),
+            "ppt/diagrams/data1.xml": "<data><pt><t><p><r><t>step one</t></r></p></t></pt><pt><p/></pt></data>",
+            "ppt/charts/chart1.xml": CHART,
+            "ppt/charts/chart2.xml": "<chartSpace>",
+            "ppt/comments/comment1.xml": "<cmLst><cm><text>check this</text></cm></cmLst>",
+        },
+    )
+    write_word(tmp_path / "a.docx", f"<p>{run('text')}</p>", {"word/charts/chart1.xml": CHART})
+    table = ["[chart: Sales]", " | 2024-01-01 |  | 2024-03-01", "North | 11 |  | 22.5"]
+    lines = await read(tmp_path, "a.pptx")
+    damaged = next(line for line in lines if "chart2" in line)
+    assert "is damaged" in damaged
+    lines.remove(damaged)
+    assert lines == [
+        "[slide 1, hidden]", "plain", "grouped", "[diagram]", "step one", *table, "[comments]", "check this",
+    ]  # fmt: skip
+    assert await read(tmp_path, "a.docx") == ["text", "", *table]
+
+
+@pytest.mark.reported("tidyverse/readxl#389")
+@pytest.mark.reported("ExcelDataReader/ExcelDataReader#675")
+@pytest.mark.reported("shuchkin/simplexlsx#97")
+@pytest.mark.reported("SheetJS/sheetjs#2587")
+async def test_codes_and_durations_are_those_that_a_workbook_shows(tmp_path: Path) -> None:
+    codes = ("00000", "000-00-0000", "[h]:mm:ss", '"Nr. "000', "0.00", "0")
+    formats = "".join(
+        f'<numFmt numFmtId="{200 + number}" formatCode="{code.replace(chr(34), "&quot;")}"/>'
+        for number, code in enumerate(codes)
+    )
+    looks = "".join(f'<xf numFmtId="{200 + number}"/>' for number in range(len(codes)))
+    styles = f'<numFmts>{formats}</numFmts><cellStyleXfs><xf numFmtId="200"/></cellStyleXfs><cellXfs>{looks}</cellXfs>'
+    values = (
+        (0, "6791"),
+        (0, "123456"),
+        (1, "12345678"),
+        (2, "1.5"),
+        (2, "-0.5"),
+        (3, "7"),
+        (4, "5"),
+        (5, "5"),
+        (0, "-3"),
+    )
+    rows = "".join(
+        f'<row r="{row}"><c r="A{row}" s="{style}"><v>{value}</v></c></row>'
+        for row, (style, value) in enumerate(values, 1)
+    )
+    write_sheet(tmp_path / "a.xlsx", rows, styles)
+    assert (await read(tmp_path, "a.xlsx"))[1:] == [
+        "06791", "123456", "012-34-5678", "36:00:00", "-12:00:00", "Nr. 007", "5", "5", "-3",
+    ]  # fmt: skip
+
+
+@pytest.mark.reported("xberg-io/xberg#1494")
+@pytest.mark.reported("w3c/epubcheck#34")
+@pytest.mark.reported("onyx-dot-app/onyx#14773")
+@pytest.mark.reported("iscc/iscc-sdk#154")
+async def test_a_book_is_read_in_its_order_and_its_encodings(tmp_path: Path) -> None:
+    pages = {
+        "c.xhtml": '<?xml version="1.0" encoding="utf-16"?><p>drei</p>'.encode("utf-16"),
+        "a.xhtml": '<?xml version="1.0" encoding="iso-8859-1"?><p>café “1”</p>'.encode("cp1252"),
+        "b.xhtml": '<html><meta http-equiv="Content-Type" content="text/html; charset=gb2312"><p>朱镕基</p>'.encode(
+            "gbk"
+        ),
+    }
+    locked = '<encryption><CipherReference URI="O/{}"/></encryption>'
+    order = "a.xhtml b.xhtml lost c.xhtml"
+    write_book(tmp_path / "a.epub", pages, {"META-INF/encryption.xml": locked.format("font.ttf")}, order)
+    write_book(tmp_path / "b.epub", pages, {"META-INF/encryption.xml": locked.format("b.xhtml")}, "b.xhtml")
+    assert [line for line in await read(tmp_path, "a.epub") if line] == [
+        "café “1”", "朱镕基", "[lost.xhtml is missing in the book]", "drei",
+    ]  # fmt: skip
+    assert "b.epub` is locked: only the reading program" in (await read(tmp_path, "b.epub"))[1]
+
+
+@pytest.mark.reported("py-pdf/pypdf#1351")
+async def test_a_nul_among_letters_does_not_change_what_the_rest_is(tmp_path: Path) -> None:
+    letters = "".join(f"{letter}\0" for letter in "hello there, all of you" * 5)
+    write_book(tmp_path / "a.epub", {"a.xhtml": f"<p>Odd, plain words.</p><p>{letters}</p>".encode()})
+    lines = await read(tmp_path, "a.epub")
+    assert lines[0] == "Odd, plain words." and lines[1].replace("\ufffd", "").startswith("hello there, all of you")
+
+
+@pytest.mark.reported("osTicket/osTicket#2000")
+@pytest.mark.reported("nodemailer/mailparser#43")
+@pytest.mark.reported("glpi-project/glpi#8986")
+@pytest.mark.reported("TKasperczyk/thunderbird-mcp#138")
+async def test_a_mail_is_read_in_what_its_encoding_stands_for(tmp_path: Path) -> None:
+    name = base64.b64encode("朱镕基".encode("gbk")).decode()
+    mails = {
+        "a.eml": f"From: =?gb2312?B?{name}?= <a@example.org>\n".encode()
+        + b"Content-Type: text/plain; charset=gb2312\n\n"
+        + "朱镕基 – ok".encode("gb18030"),
+        "b.eml": "From: a@example.org\nSubject: été\nContent-Type: text/plain\n\ncafé crème brûlée\n".encode("latin-1"),
+        "c.eml": b"Content-Type: text/html\n\n" + '<meta charset="gbk"><p>中文内容测试</p>'.encode("gbk"),
+        "d.eml": b"Content-Type: text/plain; charset=us-ascii\n\n" + "20 €".encode(),
+        "e.eml": b"Content-Type: text/plain; charset=iso-8859-1\n\n" + "20 €".encode("cp1252"),
+    }
+    for path, mail in mails.items():
+        (tmp_path / path).write_bytes(mail)
+    assert await read(tmp_path, "a.eml") == ["From: 朱镕基 <a@example.org>", "", "朱镕基 – ok"]
+    assert await read(tmp_path, "b.eml") == ["From: a@example.org", "Subject: été", "", "café crème brûlée"]
+    assert await read(tmp_path, "c.eml") == ["", "中文内容测试"]
+    assert (await read(tmp_path, "d.eml"), await read(tmp_path, "e.eml")) == (["", "20 €"], ["", "20 €"])
+
+
+@pytest.mark.reported("r-lib/zip#138")
+@pytest.mark.reported("python/cpython#117779")
+@pytest.mark.reported("mate-desktop/engrampa#494")
+async def test_an_archive_is_unpacked_under_the_names_and_with_the_contents_that_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(zipped({"one_.txt": "first", "two_.txt": "last", "gr###/b.txt": "in it"}))
+    data = path.read_bytes().replace(b"one_", b"same").replace(b"two_", b"same")
+    path.write_bytes(data.replace(b"gr###", "grün".encode()))
+    async with Client(build(Settings(folders=(str(tmp_path),)))) as client:
+        for source, target in (("a.zip!/", "all"), ("a.zip!/same.txt", "one.txt"), ("a.zip!/grün", "folder")):
+            result = await client.call_tool("copy_file", {"targets": {source: target}})
+            assert not result.is_error, result
+    assert (tmp_path / "all/same.txt").read_text() == (tmp_path / "one.txt").read_text() == "last"
+    assert (tmp_path / "all/grün/b.txt").read_text() == (tmp_path / "folder/b.txt").read_text() == "in it"
+    assert await read(tmp_path, "a.zip!/same.txt") == ["last"]
