@@ -344,6 +344,25 @@ async def test_a_nul_among_letters_does_not_change_what_the_rest_is(tmp_path: Pa
     assert lines[0] == "Odd, plain words." and lines[1].replace("\ufffd", "").startswith("hello there, all of you")
 
 
+@pytest.mark.reported("yfedoseev/pdf_oxide#92")
+@pytest.mark.reported("0xabu/pdfannots#50")
+async def test_what_was_typed_over_a_page_or_noted_on_it_is_read(tmp_path: Path) -> None:
+    notes = (
+        "<</Type/Annot/Subtype/FreeText/Rect[20 20 90 40]/Contents(Name: Ann Lee)/DA(/F 12 Tf)>>",
+        "<</Type/Annot/Subtype/Text/Rect[20 60 40 80]/Contents(too high?)/T(Bob)>>",
+        "<</Type/Annot/Subtype/Popup/Rect[20 60 40 80]/Contents(twice)>>",
+    )
+    data = drawn_pdf("BT /F 12 Tf 20 50 Td (Total 7) Tj ET", page="/Annots[5 0 R 6 0 R 7 0 R]", more=notes)
+    (tmp_path / "a.pdf").write_bytes(data)
+    assert await read(tmp_path, "a.pdf") == [
+        "[page 1 of 1]",
+        "Total 7",
+        "[comments]",
+        "Name: Ann Lee",
+        "Bob: too high?",
+    ]
+
+
 @pytest.mark.reported("osTicket/osTicket#2000")
 @pytest.mark.reported("nodemailer/mailparser#43")
 @pytest.mark.reported("glpi-project/glpi#8986")

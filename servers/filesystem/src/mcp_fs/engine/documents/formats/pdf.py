@@ -1,4 +1,4 @@
-"""Reads PDFs with PDFium: the words of each page by their place, what stands in forms, and pages as pictures."""
+"""Reads PDFs with PDFium: the words of each page by their place, what is filled in or noted, and pages as pictures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES
@@ -102,10 +103,11 @@ def _format_page(page: Any, forms: Any, label: str) -> str:
     elif _is_mostly_picture(page):
         label += ", mostly a picture: see it with read_media"
     parts = [f"[{label}]", text]
-    if forms is not None:
-        fields = list(_read_fields(page, forms))
-        if fields:
-            parts += ["[form]", *fields]
+    notes = _read_notes(page, forms)
+    if notes.fields:
+        parts += ["[form]", *notes.fields]
+    if notes.comments:
+        parts += ["[comments]", *notes.comments]
     return "\n".join(parts) + "\n"
 
 
@@ -292,35 +294,69 @@ def _is_mostly_picture(page: Any) -> bool:
     return pictures > _HALF_OF_PAGE * (right - left) * (top - bottom)
 
 
-def _read_fields(page: Any, forms: Any) -> Iterator[str]:
-    """Yield the fields of a page that are filled in, each as `name: value`."""
+@dataclass(slots=True)
+class _Notes:
+    """What somebody put on a page that is no part of its text, a line each.
+
+    Attributes:
+        fields: of a form that are filled in, as `name: value`.
+        comments: with their authors; also what was typed over the page.
+    """
+
+    fields: list[str] = field(default_factory=list[str])
+    comments: list[str] = field(default_factory=list[str])
+
+
+def _read_notes(page: Any, forms: Any) -> _Notes:
+    """Return the notes of a page.
+
+    Args:
+        forms: of the document; None if it has none.
+    """
     raw = _import_raw()
+    notes = _Notes()
     for number in range(min(raw.FPDFPage_GetAnnotCount(page), _MAX_FIELDS)):
-        field = raw.FPDFPage_GetAnnot(page, number)
+        note = raw.FPDFPage_GetAnnot(page, number)
         try:
-            if raw.FPDFAnnot_GetSubtype(field) == raw.FPDF_ANNOT_WIDGET:
-                yield from _describe_field(field, forms)
+            kind = raw.FPDFAnnot_GetSubtype(note)
+            if kind == raw.FPDF_ANNOT_WIDGET:
+                if forms is not None:
+                    notes.fields += _describe_field(note, forms)
+            elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP):
+                notes.comments += _describe_comment(note)
         finally:
-            raw.FPDFPage_CloseAnnot(field)
+            raw.FPDFPage_CloseAnnot(note)
+    return notes
 
 
-def _describe_field(field: Any, forms: Any) -> Iterator[str]:
+def _describe_comment(note: Any) -> Iterator[str]:
+    """Yield the line of a comment that says anything."""
+    raw = _import_raw()
+    text = _read_string(raw.FPDFAnnot_GetStringValue, note, b"Contents")
+    author = _read_string(raw.FPDFAnnot_GetStringValue, note, b"T")
+    if text and author:
+        yield f"{author}: {text}"
+    elif text:
+        yield text
+
+
+def _describe_field(widget: Any, forms: Any) -> Iterator[str]:
     """Yield the line of a field that says anything."""
     raw = _import_raw()
-    name = _read_string(raw.FPDFAnnot_GetFormFieldName, forms, field)
-    kind = raw.FPDFAnnot_GetFormFieldType(forms, field)
+    name = _read_string(raw.FPDFAnnot_GetFormFieldName, forms, widget)
+    kind = raw.FPDFAnnot_GetFormFieldType(forms, widget)
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
-        if raw.FPDFAnnot_IsChecked(forms, field):
-            yield f"{name}: {_read_string(raw.FPDFAnnot_GetFormFieldExportValue, forms, field) or 'checked'}"
-    elif value := _read_string(raw.FPDFAnnot_GetFormFieldValue, forms, field):
+        if raw.FPDFAnnot_IsChecked(forms, widget):
+            yield f"{name}: {_read_string(raw.FPDFAnnot_GetFormFieldExportValue, forms, widget) or 'checked'}"
+    elif value := _read_string(raw.FPDFAnnot_GetFormFieldValue, forms, widget):
         yield f"{name}: {value}"
 
 
-def _read_string(ask: Any, forms: Any, field: Any) -> str:
-    """Return on one line what a function of PDFium writes as UTF-16 into a buffer."""
-    size = min(ask(forms, field, None, 0), _FIELD_CHARACTERS * 2)
+def _read_string(ask: Any, *arguments: Any) -> str:
+    """Return on one line what a function of PDFium writes as UTF-16 into a buffer, its last argument but one."""
+    size = min(ask(*arguments, None, 0), _FIELD_CHARACTERS * 2)
     buffer = ctypes.create_string_buffer(size + 2)
-    ask(forms, field, ctypes.cast(buffer, _WIDE_POINTER), size)
+    ask(*arguments, ctypes.cast(buffer, _WIDE_POINTER), size)
     return " ".join(buffer.raw[:size].decode("utf-16-le", "replace").replace("\0", "").split())
 
 
