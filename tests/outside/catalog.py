@@ -35,6 +35,7 @@ CATALOG = (
     Evidence("pygithub_recordings", "what GitHub answered PyGithub over the years, from PyPI", "mcp-github"),
     Evidence("pygithub_writes", "PyGithub as a client that writes", "mcp-github"),
     Evidence("replay_checkout", "what other libraries recorded of GitHub, from npm or a checkout", "mcp-github"),
+    Evidence("reports_documents", "public reports", "mcp-fs"),
     Evidence("reports_files", "public reports", "mcp-fs"),
     Evidence("reports_git", "public reports", "mcp-git"),
     Evidence("reports_github", "public reports", "mcp-github"),

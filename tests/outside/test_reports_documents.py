@@ -222,6 +222,9 @@ async def test_notes_and_comments_stand_behind_a_text_and_not_in_its_figures(tmp
         f"<text:p>Price 100{note} euros.</text:p><text:p>Total 5{comment}0 units</text:p>{items}",
         more={"styles.xml": f"<office:document-styles {OPEN_DOCUMENT}>{styles}</office:document-styles>"},
     )
+    row = "<table:table-row>{}</table:table-row>"
+    figures = "".join(f"<table:table-cell><text:p>{text}</text:p></table:table-cell>" for text in ("North", "11"))
+    chart = f'<text:p>Sales</text:p><table:table table:name="local-table">{row.format(figures)}</table:table>'
     page = (
         '<draw:page draw:name="p1" draw:style-name="dp1"><text:p>Title</text:p><presentation:notes>'
         "<text:p>say hello</text:p></presentation:notes></draw:page>"
@@ -229,12 +232,18 @@ async def test_notes_and_comments_stand_behind_a_text_and_not_in_its_figures(tmp
     style = (
         '<style:style style:name="dp1"><style:drawing-page-properties presentation:visibility="hidden"/></style:style>'
     )
-    write_open_document(tmp_path / "a.odp", "presentation", page, style)
+    embedded = (
+        f"<office:document-content {OPEN_DOCUMENT}><office:body><office:chart>{chart}</office:chart></office:body>"
+    )
+    embedded += "</office:document-content>"
+    write_open_document(tmp_path / "a.odp", "presentation", page, style, {"Object 1/content.xml": embedded})
     assert [line for line in await read(tmp_path, "a.odt") if line] == [
         "Price 100 euros.", "Total 50 units", "- one", "[notes]", "1 As agreed.", "[comments]", "Bob: really 50?",
         "[footer]", "Page foot",
     ]  # fmt: skip
-    assert await read(tmp_path, "a.odp") == ["[p1, hidden]", "Title", "[notes]", "say hello"]
+    assert await read(tmp_path, "a.odp") == [
+        "[p1, hidden]", "Title", "[notes]", "say hello", "", "[chart]", "Sales", "[local-table]", "North | 11",
+    ]  # fmt: skip
 
 
 CHART = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 
+from mcp_fs.engine.text.detection import detect_encoding
+
 __all__ = ["decode_page", "decode_text", "repair_header"]
 
 # Programs write more than the encoding has that they name: browsers and mail programs read these names so (WHATWG).
@@ -87,9 +89,6 @@ def _find_codec(name: str) -> str | None:
 
 
 def _guess_codec(data: bytes) -> str | None:
-    # Most documents name what they are in and never pay for this.
-    from mcp_fs.engine.text.encodings import detect_encoding
-
     encoding = detect_encoding(data)
     if encoding is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
@@ -23,12 +24,13 @@ _ASIDES = {
     "footer-first": "footer",
     "footer-left": "footer",
 }
+_OBJECT = re.compile(r"(?:\./)?Object \d+/content\.xml")
 # Attributes with the value of a cell, for programs that do not write how it is shown.
 _VALUES = ("value", "date-value", "time-value", "boolean-value", "string-value")
 
 
 def read_open_document(file: Zip) -> Iterator[str]:
-    """Yield a text, sheets or slides, then notes and comments, then headers and footers of a text."""
+    """Yield a text, sheets or slides, then notes and comments, headers and footers, and what is embedded."""
     body = file.member("content.xml")
     if body is None:
         raise Unreadable("is damaged: it has no text")
@@ -36,8 +38,10 @@ def read_open_document(file: Zip) -> Iterator[str]:
     yield from read_xml_lines(body, lines)
     yield from lines.asides()
     styles = file.member("styles.xml")
-    if styles is not None and lines.is_text:
+    if styles is not None and lines.kind == "text":
         yield from _read_page_styles(styles)
+    if lines.kind != "spreadsheet":  # whose charts show its cells
+        yield from _read_objects(file)
 
 
 def _read_page_styles(styles: BinaryIO) -> Iterator[str]:
@@ -48,18 +52,30 @@ def _read_page_styles(styles: BinaryIO) -> Iterator[str]:
     yield from lines.asides()
 
 
+def _read_objects(file: Zip) -> Iterator[str]:
+    """Yield charts, whose figures they keep as a table, and other documents in a document."""
+    for name in sorted(filter(_OBJECT.fullmatch, file.names())):
+        stream = file.member(name)
+        if stream is None:
+            continue
+        lines = _OpenDocumentLines()
+        text = "".join(read_xml_lines(stream, lines)).strip("\n")
+        if text:
+            yield f"\n[{lines.kind or 'object'}]\n{text}\n"
+
+
 class _OpenDocumentLines(LineBuilder):
     """The lines of a document; in a paragraph all characters are text.
 
     Attributes:
-        is_text: whether it is no spreadsheet and no slides.
+        kind: what the document is, such as `text`, `spreadsheet`, `presentation` or `chart`.
     """
 
     IGNORED = frozenset({"ruby-text", "tracked-changes", "binary-data"})
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_text = False
+        self.kind = ""
         self._asides: dict[str, list[str]] = {}
         self._aside: _Aside | None = None
         self._paragraphs = 0
@@ -105,6 +121,8 @@ class _OpenDocumentLines(LineBuilder):
         return self._paragraphs > 0
 
     def _start_element(self, name: str, parent: str, attributes: Mapping[str, str]) -> None:
+        if parent == "body":
+            self.kind = name
         match name:
             case "p" | "h":
                 self._start_paragraph(name, attributes)
@@ -128,8 +146,6 @@ class _OpenDocumentLines(LineBuilder):
                 self._values.append(next((attributes[key] for key in _VALUES if key in attributes), ""))
             case "page" | "table":
                 self._name_sheet(attributes)
-            case "text" if parent == "body":
-                self.is_text = True
             case "style":
                 self._style = attributes.get("name", "")
             case "text-properties" | "table-properties" | "drawing-page-properties":
@@ -187,9 +203,9 @@ class _OpenDocumentLines(LineBuilder):
         text = aside.finish()
         if not text:
             return
-        if "spreadsheet" in self._path:
+        if self.kind == "spreadsheet":
             self.ready.append(f"[comment {self._cell_name()}] {text}\n")
-        elif aside.title == "notes" and "presentation" in self._path:
+        elif aside.title == "notes" and self.kind == "presentation":
             self._end_line()
             self.ready.append(f"[notes]\n{text}\n")
         else:
