@@ -23,8 +23,8 @@ TRANSPORTS = SOURCES[0] / "transports"
 
 # A change that needs more needs a reason too.
 CALLS: dict[str, tuple[Message, int]] = {
-    "read_text": ({"path": "a.txt"}, 27),
-    "edit_file": ({"path": "a.txt", "old_text": "two", "new_text": "three"}, 39),
+    "read_text": ({"path": "a.txt"}, 28),
+    "edit_file": ({"path": "a.txt", "old_text": "two", "new_text": "three"}, 40),
 }
 
 

@@ -278,7 +278,13 @@ async def test_charts_diagrams_groups_and_comments_of_a_slide_are_read(tmp_path:
             "ppt/comments/comment1.xml": "<cmLst><cm><text>check this</text></cm></cmLst>",
         },
     )
-    write_word(tmp_path / "a.docx", f"<p>{run('text')}</p>", {"word/charts/chart1.xml": CHART})
+    levels = (
+        "<chartSpace><ser><cat><lvl><pt idx='0'><v>LA</v></pt><pt idx='1'><v>NY</v></pt></lvl>"
+        "<lvl><pt idx='0'><v>US</v></pt></lvl></cat><val><pt idx='0'><v>1</v></pt><pt idx='1'><v>2</v></pt></val></ser>"
+        "</chartSpace>"
+    )
+    parts = {"word/charts/chart1.xml": CHART, "word/charts/chart2.xml": levels}
+    write_word(tmp_path / "a.docx", f"<p>{run('text')}</p>", parts)
     table = ["[chart: Sales]", " | 2024-01-01 |  | 2024-03-01", "North | 11 |  | 22.5"]
     lines = await read(tmp_path, "a.pptx")
     damaged = next(line for line in lines if "chart2" in line)
@@ -287,7 +293,7 @@ async def test_charts_diagrams_groups_and_comments_of_a_slide_are_read(tmp_path:
     assert lines == [
         "[slide 1, hidden]", "plain", "grouped", "[diagram]", "step one", *table, "[comments]", "check this",
     ]  # fmt: skip
-    assert await read(tmp_path, "a.docx") == ["text", "", *table]
+    assert await read(tmp_path, "a.docx") == ["text", "", *table, "[chart]", " | US", " | LA | NY", " | 1 | 2"]
 
 
 @pytest.mark.reported("tidyverse/readxl#389")

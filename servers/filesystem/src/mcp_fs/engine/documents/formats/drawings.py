@@ -53,7 +53,8 @@ class _Series:
     """A row of figures.
 
     Attributes:
-        points: by what they are, `name`, `categories`, `values` or `sizes`, and by their number.
+        points: by what they are, `name`, `categories`, `values` or `sizes`, and by their number; categories that stand
+            below others as `categories`, those above as `categories 1` and so on.
     """
 
     points: dict[str, dict[int, str]] = field(default_factory=dict[str, dict[int, str]])
@@ -61,6 +62,11 @@ class _Series:
     def row(self, kind: str) -> list[str]:
         points = self.points.get(kind, {})
         return [points.get(index, "") for index in range(min(max(points, default=-1) + 1, _MOST_POINTS))]
+
+    def category_rows(self) -> list[list[str]]:
+        """Return the categories, those above others first."""
+        kinds = sorted((kind for kind in self.points if kind.startswith("categories")), reverse=True)
+        return [self.row(kind) for kind in kinds]
 
 
 class _ChartReader(LineBuilder):
@@ -72,6 +78,7 @@ class _ChartReader(LineBuilder):
         self._series: list[_Series] = []
         self._kind = ""
         self._index = 0
+        self._level = 0
         self._format = ""
         self._value = ""
 
@@ -79,11 +86,12 @@ class _ChartReader(LineBuilder):
         """Yield the title, then a table: a row for each series below the categories of the one before it."""
         title = " ".join(self._title.split())
         yield f"[chart: {title}]\n" if title else "[chart]\n"
-        categories: list[str] = []
+        categories: list[list[str]] = []
         for series in self._series:
-            if series.row("categories") != categories:
-                categories = series.row("categories")
-                yield " | ".join(["", *categories]) + "\n"
+            if series.category_rows() != categories:
+                categories = series.category_rows()
+                for row in categories:
+                    yield " | ".join(["", *row]) + "\n"
             name = " ".join(series.row("name"))
             yield " | ".join([name, *series.row("values")]) + "\n"
             if sizes := series.row("sizes"):
@@ -106,7 +114,12 @@ class _ChartReader(LineBuilder):
                 self._kind = "name"
             case "cat" | "xVal" | "val" | "yVal" | "bubbleSize":
                 self._kind = _AXES[name]
+                self._level = 0
                 self._format = ""
+            case "lvl":
+                if self._level:
+                    self._kind = f"categories {self._level}"
+                self._level += 1
             case "pt":
                 self._index = int(attributes.get("idx", "0"))
             case "v" | "formatCode":
@@ -129,7 +142,7 @@ class _ChartReader(LineBuilder):
 
     def _shown_value(self) -> str:
         """Return a value as it is stored, a day as such."""
-        is_day = self._kind == "categories" and re.search("[yd]", self._format.lower().replace("[red]", ""))
+        is_day = self._kind.startswith("categories") and re.search("[yd]", self._format.lower().replace("[red]", ""))
         if not is_day:
             return self._value
         try:
