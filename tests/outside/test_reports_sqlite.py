@@ -261,3 +261,41 @@ async def test_a_write_that_met_a_lock_holds_up_none_behind_it(tmp_path: Path, j
                 assert said.startswith("Done and committed."), said
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT id FROM t").fetchall() == [(1,), (3,)] * 3
+
+
+_SEARCHED = """
+CREATE VIRTUAL TABLE words USING fts5(x);
+CREATE VIRTUAL TABLE older USING fts4(x);
+CREATE VIRTUAL TABLE parts USING fts5(x, tokenize = 'trigram');
+INSERT INTO words VALUES ('state-of-the-art POL-358, don''t'), ('AMF band 東京都'), ('AMF alone');
+INSERT INTO older SELECT x FROM words;
+INSERT INTO parts VALUES ('quick ok'), ('quick no'), ('修复 done');
+"""
+
+
+@pytest.mark.reported("tommy0103/obelisk#76")
+@pytest.mark.reported("tommy0103/obelisk#9")
+@pytest.mark.reported("chandra447/pi-hermes-memory#174")
+@pytest.mark.reported("higebu/3gpp-mcp#47")
+@pytest.mark.parametrize(
+    ("table", "query", "count", "note"),
+    [
+        ("parts", "quick ok", 2, "not searched for, shorter than 3 characters: `ok`"),
+        ("parts", "修复 OR no", 0, "`修复`, `no`; LIKE"),
+        ("parts", '"quick ok"', 1, ""),
+        ("parts", "x: quick", 2, ""),
+        ("words", "東京", 0, "as spaces and signs divide them; LIKE"),
+        ("older", "東京", 0, "as spaces and signs divide them; LIKE"),
+        ("words", "AMF -band", 1, "`-band`: searched for, not excluded"),
+        ("words", "AMF NOT band", 1, ""),
+    ],
+)
+async def test_a_search_tells_what_its_index_cannot_find(
+    tmp_path: Path, table: str, query: str, count: int, note: str
+) -> None:
+    run(tmp_path / "a.db", _SEARCHED)
+    async with served(tmp_path / "a.db") as wire:
+        said = text_of(await wire.call("search_text", table=table, query=query))
+    head, second, *_ = said.splitlines()
+    assert head == f"[{count} row{'' if count == 1 else 's'}]"
+    assert note in second if note else second.startswith('["rowid"')

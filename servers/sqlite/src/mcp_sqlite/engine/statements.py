@@ -52,7 +52,7 @@ async def search_text(pool: WorkerPool, database: Database, table: TableName | N
             "max_bytes": DEFAULT_PAGE_BYTES,
         }
     )
-    notes: list[str] = []
+    notes: list[str] = answer["notes"]
     if answer["more"]:
         notes.append(f"there are more matches in {answer['table']}")
     return RowPage(

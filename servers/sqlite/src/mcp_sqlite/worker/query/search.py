@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import unicodedata
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -26,6 +28,13 @@ __all__ = ["search_schema", "search_text"]
 _MAX_BYTES = 10_000
 _MAX_LINE_LENGTH = 200
 _MAX_MESSAGE_LENGTH = 300
+# A phrase or a word of FTS5's syntax; a word before a colon is a column.
+_PHRASE = re.compile(r'"(?P<quoted>(?:[^"]|"")*)"|(?P<word>[^\s"(){}:^+*,]+)(?!\s*:)')
+_OPERATORS = ("AND", "OR", "NOT", "NEAR")
+# Tokenizers that find parts of words, or words without spaces between them.
+_DIVIDES_WORDS = re.compile(r"\b(?:trigram|icu)\b", re.IGNORECASE)
+_TRIGRAM = re.compile(r"\btrigram\b", re.IGNORECASE)
+_TRIGRAM_LENGTH = 3
 
 
 class _SchemaObject(NamedTuple):
@@ -38,10 +47,11 @@ class _SchemaObject(NamedTuple):
 
 
 class _FullTextTable(NamedTuple):
-    """A full-text table, and the module that it is made by."""
+    """A full-text table, and the module and definition that it is made by."""
 
     name: str
     module: str
+    sql: str
 
 
 def search_schema(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -108,19 +118,60 @@ def search_text(connections: Connections, request: dict[str, Any]) -> dict[str, 
     database = connections.reader(request["path"])
     full_text_table = _choose_full_text_table(database, request.get("table"))
     sql = _build_search(full_text_table)
-    quoted_words = " ".join('"' + word.replace('"', '""') + '"' for word in request["text"].split())
+    words: list[str] = request["text"].split()
+    quoted_words = " ".join('"' + word.replace('"', '""') + '"' for word in words)
+    notes = _describe_limits(full_text_table, request["text"])
+    if full_text_table.module != "fts5" and not _excludes_by_minus(database):
+        notes += _describe_minus_signs(words)
     try:
-        return _run_search(database, full_text_table, sql, request["text"], request)
+        return _run_search(database, full_text_table, sql, request["text"], request) | {"notes": notes}
     except sqlite3.OperationalError as error:
         database.interrupt.check()
         _refuse_unreadable(database, full_text_table)
         if request["text"] == quoted_words:
             raise _explain_search_error(error) from None
+    notes = [*_describe_limits(full_text_table, quoted_words), *_describe_minus_signs(words)]
     try:
-        return _run_search(database, full_text_table, sql, quoted_words, request)
+        return _run_search(database, full_text_table, sql, quoted_words, request) | {"notes": notes}
     except sqlite3.OperationalError as error:
         database.interrupt.check()
         raise _explain_search_error(error) from None
+
+
+def _describe_limits(full_text_table: _FullTextTable, text: str) -> list[str]:
+    """Return which parts of a search a table can't find, as its index has no such words."""
+    phrases = list(_find_phrases(text))
+    if _TRIGRAM.search(full_text_table.sql):
+        ignored = [f"`{phrase}`" for phrase in phrases if len(phrase) < _TRIGRAM_LENGTH]
+        if not ignored:
+            return []
+        return [f"not searched for, shorter than {_TRIGRAM_LENGTH} characters: {', '.join(ignored)}; LIKE finds that"]
+    if _DIVIDES_WORDS.search(full_text_table.sql):
+        return []
+    if any(unicodedata.east_asian_width(letter) == "W" for phrase in phrases for letter in phrase):
+        return ["this index has words as spaces and signs divide them; LIKE finds parts of them too"]
+    return []
+
+
+def _find_phrases(text: str) -> Iterator[str]:
+    for match in _PHRASE.finditer(text):
+        if match["quoted"] is not None:
+            yield match["quoted"].replace('""', '"')
+        elif match["word"] not in _OPERATORS:
+            yield match["word"]
+
+
+def _excludes_by_minus(database: Database) -> bool:
+    """Return whether a minus sign excludes a word in FTS3 and FTS4, which have two syntaxes."""
+    return not database.read_internal("SELECT sqlite_compileoption_used('ENABLE_FTS3_PARENTHESIS')")
+
+
+def _describe_minus_signs(words: list[str]) -> list[str]:
+    """Return that a minus sign excludes nothing, of words that were searched for as they are."""
+    words_with_sign = [f"`{word}`" for word in words if len(word) > 1 and word.startswith("-")]
+    if not words_with_sign:
+        return []
+    return [f"{', '.join(words_with_sign)}: searched for, not excluded, which is `this NOT that`"]
 
 
 def _explain_search_error(error: sqlite3.Error) -> Failure:
@@ -164,7 +215,7 @@ def _list_full_text_tables(database: Database) -> list[_FullTextTable]:
     rows = database.run_internal(
         "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
     )
-    candidates = [_FullTextTable(str(name), parse_virtual_module(str(sql))) for name, sql in rows]
+    candidates = [_FullTextTable(str(name), parse_virtual_module(str(sql)), str(sql)) for name, sql in rows]
     return [item for item in candidates if item.module in FULL_TEXT_MODULES and database.is_visible(item.name)]
 
 
