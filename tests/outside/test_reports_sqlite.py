@@ -299,3 +299,26 @@ async def test_a_search_tells_what_its_index_cannot_find(
     head, second, *_ = said.splitlines()
     assert head == f"[{count} row{'' if count == 1 else 's'}]"
     assert note in second if note else second.startswith('["rowid"')
+
+
+@pytest.mark.reported("Dicklesworthstone/mcp_agent_mail#67")
+@pytest.mark.reported("yetidevworks/yetisearch#30")
+@pytest.mark.reported("spences10/ccrecall#29")
+@pytest.mark.reported("dbohdan/tinyfts#2")
+async def test_a_query_is_told_how_signs_are_matched(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", _SEARCHED)
+    async with served(tmp_path / "a.db") as wire:
+        for sql, parameters in (
+            ("SELECT * FROM words WHERE words MATCH 'POL-358'", []),
+            ("SELECT * FROM words WHERE words MATCH ?", ["grammar::fa"]),
+            ("SELECT * FROM words WHERE words MATCH 'don''t'", []),
+            ("SELECT * FROM words('state-of-the-art')", []),
+            ("SELECT * FROM older WHERE x MATCH '\"open'", []),
+        ):
+            said = text_of(await wire.call("query_rows", sql=sql, parameters=parameters))
+            assert "words with signs in them stand in double quotes" in said, said
+        said = text_of(await wire.call("query_rows", sql="SELECT * FROM words WHERE words MATCH 'a' AND xx = 1"))
+        assert "Did you mean `x`?" in said
+        for word in ("state-of-the-art", "POL-358", "don't"):
+            said = text_of(await wire.call("search_text", query=word, table="words"))
+            assert f"[{word}]" in said and said.startswith("[1 row]"), said

@@ -242,6 +242,10 @@ def _explain_file_name(database: Database, name: str) -> str:
     return f'The name of a file stands in quotes: FROM "{example}".'
 
 
+_MATCH_SYNTAX = (
+    "What MATCH takes has a syntax of its own: words with signs in them stand in double quotes, as "
+    "`MATCH '\"well-known\"'`. `search_text` takes them plain."
+)
 # What to do about an error that names nothing which could be spelled in another way.
 _REMEDIES = [
     (re.compile(pattern), remedy)
@@ -254,6 +258,7 @@ _REMEDIES = [
         ("misuse of (?:aliased )?window function", "Compute it in a subquery, and filter around that."),
         ("row value misused", "Several columns are compared with as many: `(a, b) = (1, 2)`."),
         ("no tables specified", "Name a table behind FROM."),
+        ("fts5: |malformed MATCH expression|unknown special query|^unterminated string$", _MATCH_SYNTAX),
         ("JSON path", "A path begins with `$`: `$.a.b[0]`."),
         ("malformed JSON", "`json_valid(value)` tells which rows hold JSON."),
         ("no such collation sequence", "There are BINARY, NOCASE and RTRIM."),
@@ -357,12 +362,24 @@ def _suggest_object(database: Database, kind: str, name: str) -> str:
 
 
 def _explain_missing_column(database: Database, name: str, sql: str) -> str:
+    """Return what was meant by the name of a column; `sql` has no texts left."""
+    if not lookup.find_named_tables(sql, [name]) and _names_full_text_table(database, sql):
+        return _MATCH_SYNTAX
     tables = lookup.list_table_names(database)
     named = lookup.find_named_tables(sql, tables)
     suggestion = _suggest_column(database, name, named, tables[:_MAX_SEARCHED_TABLES])
     if f'"{name}"' in sql:
         return f"A text stands in '...'; \"...\" is a name. {suggestion}"
     return suggestion
+
+
+def _names_full_text_table(database: Database, sql: str) -> bool:
+    full_text_tables = [
+        entry.name
+        for entry in lookup.list_objects(database)
+        if lookup.parse_virtual_module(entry.sql) in lookup.FULL_TEXT_MODULES
+    ]
+    return bool(lookup.find_named_tables(sql, full_text_tables))
 
 
 def _find_remedy(message: str) -> str:
