@@ -322,3 +322,28 @@ async def test_a_query_is_told_how_signs_are_matched(tmp_path: Path) -> None:
         for word in ("state-of-the-art", "POL-358", "don't"):
             said = text_of(await wire.call("search_text", query=word, table="words"))
             assert f"[{word}]" in said and said.startswith("[1 row]"), said
+
+
+@pytest.mark.reported("simonw/csvs-to-sqlite#42")
+@pytest.mark.reported("sqlitebrowser/sqlitebrowser#1934")
+@pytest.mark.reported("tursodatabase/libsql#1212")
+async def test_no_text_gets_among_numbers_without_a_word(tmp_path: Path) -> None:
+    run(
+        tmp_path / "a.db",
+        "CREATE TABLE sales (id integer PRIMARY KEY, who text NOT NULL, amount numeric(10, 2), pieces int NOT NULL);",
+    )
+    (tmp_path / "words.csv").write_text('who,amount,pieces\nann,"1,234.50",1\n,2.50,2\nbob,N/A,3\n', "utf-8")
+    (tmp_path / "empty.csv").write_text("who,amount,pieces\nann,,1\nbob,1,\n", "utf-8")
+    (tmp_path / "plain.csv").write_text("who,amount,pieces\nann, 1e3 ,-1\nbob,,0\n", "utf-8")
+    async with served("--write", "--files", tmp_path, tmp_path / "a.db") as wire:
+        for dry_run in (True, False):
+            call = {"table": "sales", "dry_run": dry_run}
+            said = text_of(await wire.call("copy_from_file", file="words.csv", **call))
+            # `sum` would take the first for 1, and the other for 0.
+            assert 'as text in columns of numbers: `amount` in 2 records, the first "1,234.50" in record 1.' in said
+            refused = await wire.call("copy_from_file", file="empty.csv", **call)
+            assert refused["isError"] and "Record 2: `pieces` is empty, and NOT NULL" in text_of(refused)
+            said = text_of(await wire.call("copy_from_file", file="plain.csv", **call))
+            assert "2 rows" in said and "as text" not in said, said
+        said = text_of(await wire.call("query_rows", sql="SELECT who, amount, pieces FROM sales"))
+        assert said.endswith('["ann","1,234.50",1]\n["",2.5,2]\n["bob","N/A",3]\n["ann",1000,-1]\n["bob",null,0]\n')

@@ -52,6 +52,7 @@ async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *,
         descriptions=answer["contents"],
         written=answer["dialect"],
         records=answer["records"],
+        texts=answer["texts"],
     )
 
 

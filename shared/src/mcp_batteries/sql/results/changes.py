@@ -238,6 +238,7 @@ class Import:
         written: the form of the file, if it is unusual.
         records: how many the file has: the table's triggers or constraints may let fewer in.
         notes: sentences about the table as it is now.
+        texts: columns of numbers that got texts.
     """
 
     table: str
@@ -249,12 +250,15 @@ class Import:
     written: str = ""
     records: int | None = None
     notes: Sequence[str] = ()
+    texts: Sequence[str] = ()
 
     def text(self) -> str:
         lines = [self._summary()]
         if self.records is not None and self.rows < self.records:
             left_out = f"{self.records - self.rows:,} of the file's {format_count(self.records, 'record')}"
             lines.append(f"Left out by a trigger or constraint of the table: {left_out}.")
+        if self.texts:
+            lines.append(to_one_line(f"Not numbers, so kept as text in columns of numbers: {'; '.join(self.texts)}."))
         if self.written:
             lines.append(f"In the file {to_one_line(self.written)}.")
         lines.extend(map(to_one_line, self.notes))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
+from mcp_batteries.sql.results.rows import format_count
 from mcp_batteries.sql.transfer.column_summary import ColumnSummary, describe_file
 from mcp_batteries.sql.transfer.records import CsvDialect
 from mcp_sqlite.worker.change.transaction import Transaction
@@ -41,6 +42,10 @@ _MIN_LONG_DIGITS = 19
 _INTEGER_TYPE = re.compile("INT", re.IGNORECASE)
 _REAL_OR_ANY_TYPE = re.compile("REAL|FLOA|DOUB|^ANY$", re.IGNORECASE)
 _TEXT_OR_BLOB_TYPE = re.compile("CHAR|CLOB|TEXT|BLOB", re.IGNORECASE)
+# Types that are about numbers; SQLite lets texts into their columns, and takes them for 0 in sums.
+_NUMBER_TYPE = re.compile("INT|REAL|FLOA|DOUB|NUMERIC|DECIMAL|NUMBER|MONEY", re.IGNORECASE)
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*", re.ASCII)
+_MAX_QUOTED_TEXT = 30
 
 
 def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -74,6 +79,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         "new_columns": [],
         "contents": [],
         "dialect": importer.dialect.describe(importer.fields),
+        "texts": importer.describe_texts(),
     }
     if new_table is not None:
         answer["new_columns"] = new_table.inferred.columns
@@ -111,6 +117,15 @@ def _plan_table(database: Database, source: RecordFile, table: str, *, is_dry_ru
 
 
 @dataclass
+class _TextsAmongNumbers:
+    """The values for a column of numbers that are none, the first of them, and the number of its record."""
+
+    first: str
+    record_number: int
+    count: int = 0
+
+
+@dataclass
 class _Import:
     """An import under way.
 
@@ -118,6 +133,8 @@ class _Import:
         fields: the names of the fields in the file.
         columns: the columns that these are for.
         integer_positions: the fields for columns that keep an integer beyond 64 bits only about.
+        number_positions: the fields for columns of numbers, and whether these have to have a value.
+        texts: by the position of the field, what is in such a column and no number.
         record_count: the number of the record that is inserted now; of all at the end.
         row_count: how many rows came of them: a trigger or a constraint may leave some out.
     """
@@ -131,6 +148,8 @@ class _Import:
     fields: list[Any] = field(default_factory=list[Any])
     columns: list[str] = field(default_factory=list[str])
     integer_positions: list[int] = field(default_factory=list[int])
+    number_positions: dict[int, bool] = field(default_factory=dict[int, bool])
+    texts: dict[int, _TextsAmongNumbers] = field(default_factory=dict[int, _TextsAmongNumbers])
     record_count: int = 0
     row_count: int = 0
 
@@ -150,6 +169,11 @@ class _Import:
             position for position, name in enumerate(self.columns) if _rounds_long_integers(types[name])
         ]
         required = {str(column.name) for column in columns if column.not_null}
+        self.number_positions = {
+            position: name in required
+            for position, name in enumerate(self.columns)
+            if _NUMBER_TYPE.search(types[name]) and not _TEXT_OR_BLOB_TYPE.search(types[name])
+        }
         records = self.source.with_nulls(records, [name not in required for name in self.columns])
         if not self.columns:
             raise Failure(
@@ -183,8 +207,7 @@ class _Import:
         if name is None:
             names = _list_names(list(spellings.values()))
             message = f"`{self.table}` has no column `{str(field_name)[:_MAX_QUOTED_NAME]}`."
-            insert = f'INSERT INTO {spell_identifier(self.table)} (…) SELECT … FROM "{self.source.name}"'
-            fix = f"It has: {names}; the file: {_list_names(self.fields)}. `write_rows` takes `{insert}`."
+            fix = f"It has: {names}; the file: {_list_names(self.fields)}. {self._spell_insert()}."
             raise Failure("invalid", message, fix + self._describe_file())
         return name
 
@@ -225,6 +248,8 @@ class _Import:
             values = self.source.to_column_values(record)
             for position in self.integer_positions:
                 self._check_integer(position, values[position])
+            for position, is_required in self.number_positions.items():
+                self._check_number(position, values[position], is_required=is_required)
             yield cast("list[Any]", parse_parameters(values))
 
     def _check_integer(self, position: int, value: Any) -> None:
@@ -242,6 +267,40 @@ class _Import:
                 "64 bits.",
                 "A column of type TEXT keeps all digits.",
             )
+
+    def _check_number(self, position: int, value: Any, *, is_required: bool) -> None:
+        """Note a text that SQLite leaves one in a column of numbers.
+
+        Raises:
+            Failure: it is an empty field of a CSV file, and the column has no NULL to stand for that.
+        """
+        if not isinstance(value, str) or _NUMBER.fullmatch(value):
+            return
+        if is_required and not value and self.source.is_csv:
+            raise Failure(
+                "conflict",
+                f"Record {self.record_count}: `{self.columns[position]}` is empty, and NOT NULL in the table.",
+                f"Fill it, leave the field out where the column has a DEFAULT, or {self._spell_insert()}.",
+            )
+        texts = self.texts.setdefault(position, _TextsAmongNumbers(value, self.record_count))
+        texts.count += 1
+
+    def describe_texts(self) -> list[str]:
+        """Return which columns of numbers got texts; with the first, unless only a part of the database is served."""
+        descriptions: list[str] = []
+        for position, texts in self.texts.items():
+            description = f"`{self.columns[position]}` in {format_count(texts.count, 'record')}"
+            if self.database.visible_schema is None:
+                first = texts.first
+                if len(first) > _MAX_QUOTED_TEXT:
+                    first = f"{first[:_MAX_QUOTED_TEXT]}…"
+                description += f', the first "{first}" in record {texts.record_number:,}'
+            descriptions.append(description)
+        return descriptions
+
+    def _spell_insert(self) -> str:
+        insert = f'INSERT INTO {spell_identifier(self.table)} (…) SELECT … FROM "{self.source.name}"'
+        return f"`write_rows` takes `{insert}`"
 
     def _locate(self, failure: Failure, *, names_record: bool) -> Failure:
         message = failure.message
