@@ -347,3 +347,35 @@ async def test_no_text_gets_among_numbers_without_a_word(tmp_path: Path) -> None
             assert "2 rows" in said and "as text" not in said, said
         said = text_of(await wire.call("query_rows", sql="SELECT who, amount, pieces FROM sales"))
         assert said.endswith('["ann","1,234.50",1]\n["",2.5,2]\n["bob","N/A",3]\n["ann",1000,-1]\n["bob",null,0]\n')
+
+
+@pytest.mark.reported("DeusData/codebase-memory-mcp#896")
+async def test_rows_that_are_damaged_are_not_told_as_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    numbers = "WITH RECURSIVE c (x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM c LIMIT 2000)"
+    run(
+        path,
+        f"""CREATE TABLE t (id integer PRIMARY KEY, label text, body text); CREATE INDEX by_label ON t (label);
+        {numbers} INSERT INTO t SELECT x, 'l' || (x % 5), hex(zeroblob(200)) FROM c;""",
+    )
+    content = bytearray(path.read_bytes())
+    page_bytes = int.from_bytes(content[16:18], "big")
+    # Leaves of the table: one in its middle is overwritten.
+    leaves = [start for start in range(page_bytes, len(content), page_bytes) if content[start] == 13]
+    middle = leaves[len(leaves) // 2]
+    content[middle : middle + page_bytes] = b"\xff" * page_bytes
+    path.write_bytes(content)
+    async with served("--files", tmp_path, path) as wire:
+        assert text_of(await wire.call("query_rows", sql="SELECT count(*) FROM t")).endswith("[2000]\n")
+        for tool, arguments in (
+            ("query_rows", {"sql": "SELECT max(body) FROM t"}),
+            ("query_rows", {"sql": "SELECT id, body FROM t"}),
+            ("copy_to_file", {"sql": "SELECT * FROM t", "file": "t.csv"}),
+        ):
+            done = await wire.call(tool, **arguments)
+            assert done.get("isError") or "the next page" in text_of(done), tool
+        assert not (tmp_path / "t.csv").exists()
+        said = text_of(await wire.call("list_tables"))
+        assert "the file is damaged where values of t are: `run_check`" in said and "no time" not in said
+        assert "the file is damaged where values of this table are" in text_of(await wire.call("get_table", table="t"))
+        assert "has problems" in text_of(await wire.call("run_check"))

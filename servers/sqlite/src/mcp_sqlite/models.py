@@ -23,12 +23,12 @@ __all__ = ["Backup", "Catalog", "Check", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
 # What tables may differ in that stand in one line.
-_DIFFERENCES = ("name", "rows", "exact", "obstacle", "values_complete")
+_DIFFERENCES = ("name", "rows", "exact", "obstacle", "values_gap")
 # Characters of a description; hardly any is that long.
 _MAX_LENGTH = 20_000
 # Characters of a trigger: some are longer than all else that is said of their table.
 _MAX_TRIGGER_LENGTH = 600
-# Tables that are named because there was no time to read their values.
+# Tables that are named because their values were not read.
 _MAX_UNREAD_TABLES = 8
 _HOW_TO_FIND_NEAREST = (
     "nearest rows: WHERE column MATCH ? AND k = 10 ORDER BY distance; MATCH takes a JSON array of numbers, or the "
@@ -102,13 +102,21 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
     elif detailed:
         legend.append(f"no {indexes}, CHECK, ON DELETE or triggers")
     legend += _describe_values(tables)
-    unread = [spell_identifier(str(table["name"])) for table in tables if not table["values_complete"]]
+    unread = _name_tables_with_gap(tables, "no time")
     if unread:
-        names = ", ".join(unread[:_MAX_UNREAD_TABLES])
-        if len(unread) > _MAX_UNREAD_TABLES:
-            names += ", …"
-        legend.append(f"there was no time to read all values of {names}: `get_table`")
+        legend.append(f"there was no time to read all values of {unread}: `get_table`")
+    damaged = _name_tables_with_gap(tables, "damage")
+    if damaged:
+        legend.append(f"the file is damaged where values of {damaged} are: `run_check`")
     return legend
+
+
+def _name_tables_with_gap(tables: Sequence[_Json], gap: str) -> str:
+    """Return the tables of which values were not read for one reason."""
+    names = [spell_identifier(str(table["name"])) for table in tables if table["values_gap"] == gap]
+    if len(names) > _MAX_UNREAD_TABLES:
+        return f"{', '.join(names[:_MAX_UNREAD_TABLES])}, …"
+    return ", ".join(names)
 
 
 def _describe_values(tables: Sequence[_Json]) -> list[str]:
@@ -274,8 +282,13 @@ class TableInfo:
         columns = [column for column in self.description["columns"] if column.get("values")]
         values = [f"{column['name']}: {column['values']}" for column in columns]
         lines = [f"{self.description['sql']};", *_render_list(self._values_heading(), values)]
-        if not self.description["values_complete"]:
-            lines.append("(there was no time to read the values of all columns)")
+        match self.description["values_gap"]:
+            case "no time":
+                lines.append("(there was no time to read the values of all columns)")
+            case "damage":
+                lines.append("(the file is damaged where values of this table are: `run_check`)")
+            case _:
+                pass
         return lines
 
     def _values_heading(self) -> str:

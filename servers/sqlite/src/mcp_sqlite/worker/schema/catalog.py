@@ -13,7 +13,6 @@ from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.language.table_groups import group_numbered_tables
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.language.failure import primary_code
 from mcp_sqlite.worker.language.values import encode_value
 from mcp_sqlite.worker.schema.constraints import count_triggers, describe_constraints
 from mcp_sqlite.worker.schema.lookup import Column, TableEntry, list_columns, list_objects
@@ -25,7 +24,7 @@ from mcp_sqlite.worker.schema.shapes import (
     name_kind,
     read_primary_keys,
 )
-from mcp_sqlite.worker.schema.value_counts import ValueLimits, count_values
+from mcp_sqlite.worker.schema.value_counts import Gap, ValueLimits, count_values, find_gap, find_worse_gap
 
 __all__ = ["list_tables"]
 
@@ -100,14 +99,14 @@ class _Values:
         ranges: the smallest and the greatest value, and what else is known, such as how many are NULL.
         has_counts: whether counts of values are among them.
         is_sample: whether the values are those of a part of the rows.
-        is_complete: whether there was time to read the values of all columns.
+        gap: why the values of some columns were not read.
     """
 
     values: dict[str, list[str]]
     ranges: dict[str, str]
     has_counts: bool
     is_sample: bool = False
-    is_complete: bool = True
+    gap: Gap = Gap.NONE
 
 
 def list_tables(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -216,7 +215,7 @@ def _describe_entry(
         "ranges": values.ranges,
         "counts": values.has_counts,
         "sampled": values.is_sample,
-        "values_complete": values.is_complete,
+        "values_gap": values.gap,
         "detailed": layout.is_detailed,
         "kind": shape.kind,
         "columns": columns[:_MAX_COLUMNS],
@@ -242,12 +241,12 @@ def _read_values(
     values: dict[str, list[str]] = {}
     for column, items in counts.by_column.items():
         values[column] = [f"{item.text}:{item.frequency}" if has_counts else item.text for item in items]
-    ranges = _Ranges({}, is_complete=True)
+    ranges = _Ranges({}, Gap.NONE)
     if layout.is_detailed and rows.number and rows.is_at_most(_MAX_ROWS_WITH_RANGES):
         unlisted = [column for column in columns if not _is_number_key(column) and column.name not in values]
         ranges = _read_ranges(database, table, unlisted, shape.keys, layout, deadline)
-    is_complete = counts.is_complete and ranges.is_complete
-    return _Values(values, ranges.by_column, has_counts, is_sample=bool(counts.sample), is_complete=is_complete)
+    gap = find_worse_gap(counts.gap, ranges.gap)
+    return _Values(values, ranges.by_column, has_counts, is_sample=bool(counts.sample), gap=gap)
 
 
 def _is_number_key(column: Column) -> bool:
@@ -256,10 +255,10 @@ def _is_number_key(column: Column) -> bool:
 
 
 class _Ranges(NamedTuple):
-    """Between which values those of columns are, as the list shows it, and whether there was time to look."""
+    """Between which values those of columns are, as the list shows it, and why it is not known."""
 
     by_column: dict[str, str]
-    is_complete: bool
+    gap: Gap
 
 
 def _read_ranges(
@@ -276,7 +275,7 @@ def _read_ranges(
         keys: the columns that refer to other tables, of which the range says nothing.
     """
     if not columns:
-        return _Ranges({}, is_complete=True)
+        return _Ranges({}, Gap.NONE)
     names = [quote_identifier(str(column.name)) for column in columns]
     aggregates = ", ".join(f"count({name}), min({name}), max({name})" for name in names)
     try:
@@ -294,8 +293,8 @@ def _read_ranges(
                     ranges[str(column.name)] = ", ".join(facts)
     except sqlite3.Error as error:
         database.interrupt.check()
-        return _Ranges({}, is_complete=primary_code(error) == sqlite3.SQLITE_ERROR)
-    return _Ranges(ranges, is_complete=True)
+        return _Ranges({}, find_gap(error))
+    return _Ranges(ranges, Gap.NONE)
 
 
 def _describe_range(

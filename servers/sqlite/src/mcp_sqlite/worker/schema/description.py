@@ -78,7 +78,7 @@ def describe_table(connections: Connections, request: dict[str, Any]) -> dict[st
         "obstacle": rows.obstacle,
         "columns": _describe_columns(database, name, columns, values.by_column),
         "values_of": values.sample,
-        "values_complete": values.is_complete,
+        "values_gap": values.gap,
         "broken": error,
         "refers_to": [_describe_own_key(key) for key in own_keys],
         "referred_by": _describe_incoming_keys(all_keys, name),

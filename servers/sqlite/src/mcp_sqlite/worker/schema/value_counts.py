@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
@@ -17,7 +18,33 @@ from mcp_sqlite.worker.language.values import encode_value
 from mcp_sqlite.worker.schema.lookup import Column, list_columns
 from mcp_sqlite.worker.schema.shapes import RowCount
 
-__all__ = ["ValueCount", "ValueCounts", "ValueLimits", "count_values"]
+__all__ = ["Gap", "ValueCount", "ValueCounts", "ValueLimits", "count_values", "find_gap", "find_worse_gap"]
+
+
+class Gap(StrEnum):
+    """Why the values of some columns were not read."""
+
+    NONE = ""
+    TIME = "no time"
+    DAMAGE = "damage"
+
+
+def find_gap(error: sqlite3.Error) -> Gap:
+    """Return why an error ends the reading of all values; none where it is about one column only."""
+    match primary_code(error):
+        case sqlite3.SQLITE_ERROR:
+            return Gap.NONE
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return Gap.DAMAGE
+        case _:
+            return Gap.TIME
+
+
+def find_worse_gap(first: Gap, second: Gap) -> Gap:
+    """Return the gap of two that more is to be said of."""
+    if Gap.DAMAGE in (first, second):
+        return Gap.DAMAGE
+    return first or second
 
 
 @dataclass(frozen=True)
@@ -52,12 +79,12 @@ class ValueCounts:
 
     Attributes:
         sample: which rows were read, in words; empty where all were.
-        is_complete: whether there was time to read the values of all columns.
+        gap: why the values of some columns were not read.
     """
 
     by_column: dict[str, list[ValueCount]]
     sample: str = ""
-    is_complete: bool = True
+    gap: Gap = Gap.NONE
 
 
 class _Source(NamedTuple):
@@ -80,9 +107,11 @@ def count_values(
     try:
         with database.interrupt.shorten(max(0.001, seconds)):
             source = _choose_rows(database, table, rows, limits)
-    except sqlite3.Error:
+    except sqlite3.Error as error:
         database.interrupt.check()
-        return ValueCounts({}, is_complete=not columns)
+        if not columns:
+            return ValueCounts({})
+        return ValueCounts({}, gap=find_gap(error) or Gap.TIME)
     counts = _count_in(database, source, columns, deadline, limits)
     if not counts.sample or not rows.is_at_most(limits.counted_rows):
         return counts
@@ -90,9 +119,9 @@ def count_values(
     # Half of the time stays for the tables behind this one.
     half_time = (time.monotonic() + deadline) / 2
     exact_counts = _count_in(database, _Source(quote_identifier(table), [], ""), listed_columns, half_time, limits)
-    if not exact_counts.is_complete:
+    if exact_counts.gap:
         return counts
-    exact_counts.is_complete = counts.is_complete
+    exact_counts.gap = counts.gap
     return exact_counts
 
 
@@ -106,17 +135,17 @@ def _count_in(
             continue
         seconds_left = deadline - time.monotonic()
         if seconds_left <= 0:
-            counts.is_complete = False
+            counts.gap = Gap.TIME
             break
         try:
             with database.interrupt.shorten(seconds_left):
                 frequencies = _query_values(database, source, column, limits)
         except sqlite3.Error as error:
             database.interrupt.check()
-            if primary_code(error) == sqlite3.SQLITE_ERROR:
-                continue
-            counts.is_complete = False
-            break
+            counts.gap = find_gap(error)
+            if counts.gap:
+                break
+            continue
         values = [ValueCount(encode_value(value), frequency) for value, frequency in frequencies]
         if _are_worth_listing(values, limits):
             counts.by_column[str(column.name)] = values

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
-from mcp_batteries.sql.results.rows import format_count
 from mcp_batteries.sql.transfer.column_summary import ColumnSummary, describe_file
 from mcp_batteries.sql.transfer.records import CsvDialect
 from mcp_sqlite.worker.change.transaction import Transaction
@@ -289,7 +288,8 @@ class _Import:
         """Return which columns of numbers got texts; with the first, unless only a part of the database is served."""
         descriptions: list[str] = []
         for position, texts in self.texts.items():
-            description = f"`{self.columns[position]}` in {format_count(texts.count, 'record')}"
+            records = "record" if texts.count == 1 else "records"
+            description = f"`{self.columns[position]}` in {texts.count:,} {records}"
             if self.database.visible_schema is None:
                 first = texts.first
                 if len(first) > _MAX_QUOTED_TEXT:
