@@ -379,3 +379,33 @@ async def test_rows_that_are_damaged_are_not_told_as_none(tmp_path: Path) -> Non
         assert "the file is damaged where values of t are: `run_check`" in said and "no time" not in said
         assert "the file is damaged where values of this table are" in text_of(await wire.call("get_table", table="t"))
         assert "has problems" in text_of(await wire.call("run_check"))
+
+
+@pytest.mark.reported("ohdearquant/khive#2273")
+@pytest.mark.reported("Dahliyaal/justicelibre#8")
+@pytest.mark.reported("ChuckPa/DBRepair#268")
+async def test_no_index_of_words_is_called_whole_that_nobody_compared(tmp_path: Path) -> None:
+    run(
+        tmp_path / "a.db",
+        """CREATE TABLE docs (id integer PRIMARY KEY, title text, body text);
+        CREATE VIRTUAL TABLE by_words USING fts5(title, body, content='docs', content_rowid='id');
+        CREATE VIRTUAL TABLE older USING fts4(content="docs", title, body);
+        CREATE TRIGGER added AFTER INSERT ON docs BEGIN
+            INSERT INTO by_words (rowid, title, body) VALUES (new.id, new.title, new.body);
+            INSERT INTO older (docid, title, body) VALUES (new.id, new.title, new.body);
+        END;
+        INSERT INTO docs VALUES (1, 'a', 'b'), (2, 'c', 'd');""",
+    )
+    async with served("--write", tmp_path / "a.db") as wire:
+        whole = text_of(await wire.call("run_check"))
+        assert whole.startswith("`a` is whole") and "Not compared with their rows: " in whole and "by_words" in whole
+        await wire.call("write_rows", sql="DELETE FROM docs WHERE id = 2")
+        said = text_of(await wire.call("run_check"))
+        for table in ("by_words", "older"):
+            assert f"full-text index {table} has entries that docs has no rows for: 1" in said
+        assert "VALUES ('rebuild')" in said and "backup" not in said
+        check = await wire.call("write_rows", sql="INSERT INTO by_words (by_words, rank) VALUES ('integrity-check', 1)")
+        assert check["isError"] and "does not fit its rows" in text_of(check)
+        rebuild = "INSERT INTO by_words (by_words) VALUES ('rebuild'); INSERT INTO older (older) VALUES ('rebuild')"
+        await wire.call("write_rows", sql=rebuild)
+        assert text_of(await wire.call("run_check")) == whole

@@ -431,6 +431,7 @@ class Plan:
 
 # What integrity_check says of indexes that lack rows or have too many, and of rows that no constraint would let in.
 _INDEX_COMPLAINT = re.compile(r"row \d+ missing from index |wrong # of entries in index ")
+_FULL_TEXT_COMPLAINT = re.compile(r"full-text index |malformed inverted index for FTS|fts[345]: ", re.IGNORECASE)
 _ROW_COMPLAINT = re.compile(r"(?:NULL|non-\w+) value in |CHECK constraint failed in ")
 
 
@@ -441,24 +442,34 @@ class Check:
     Attributes:
         complaints: what SQLite says is wrong in the file.
         broken_keys: foreign keys that point nowhere.
+        unchecked: full-text tables whose words were not compared with their rows.
     """
 
     database: str
     complaints: Sequence[str]
     broken_keys: Sequence[str]
+    unchecked: Sequence[str] = ()
 
     def text(self) -> str:
         """Return what is wrong, and what helps."""
-        if not self.complaints and not self.broken_keys:
-            return f"`{self.database}` is whole: no damage, no foreign key points nowhere."
-        lines = [f"`{self.database}` has problems:", *self.complaints, *self.broken_keys]
+        lines = [f"`{self.database}` is whole: no damage, no foreign key points nowhere."]
+        if self.complaints or self.broken_keys:
+            lines = [f"`{self.database}` has problems:", *self.complaints, *self.broken_keys]
         if self.complaints:
             lines.append(self._remedy())
+        if self.unchecked:
+            names = ", ".join(map(spell_identifier, self.unchecked))
+            lines.append(
+                f"Not compared with their rows: the words of the full-text indexes {names}; "
+                "`INSERT INTO name(name) VALUES ('integrity-check')` does that (of FTS5 with `rank` as 1)."
+            )
         return "\n".join(lines)
 
     def _remedy(self) -> str:
         if all(map(_INDEX_COMPLAINT.match, self.complaints)):
             return "The rows are whole: `REINDEX` makes the indexes anew (`edit_schema`, or the operator)."
+        if all(map(_FULL_TEXT_COMPLAINT.match, self.complaints)):
+            return "The rows are whole: `INSERT INTO name(name) VALUES ('rebuild')` makes such an index anew."
         if all(map(_ROW_COMPLAINT.match, self.complaints)):
             return "The file is whole: these rows broke a rule that came later. Change them."
         return "A backup is the remedy; `.recover` of the sqlite3 shell saves what it can."

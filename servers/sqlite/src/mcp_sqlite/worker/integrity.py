@@ -7,7 +7,9 @@ from typing import Any
 
 from mcp_sqlite.worker.change import foreign_keys
 from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.query import errors
+from mcp_sqlite.worker.schema.full_text import count_strays, list_full_text_tables
 
 __all__ = ["check_integrity"]
 
@@ -15,28 +17,49 @@ _MAX_COMPLAINTS = 100
 
 
 def check_integrity(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the complaints of integrity_check (or quick_check), and the foreign keys that point nowhere."""
+    """Return the complaints of integrity_check (or quick_check), and the foreign keys that point nowhere.
+
+    Full-text indexes are compared with the numbers of the rows only; those whose words SQLite did not check are named.
+    """
     pragma = "quick_check" if request["quick"] else "integrity_check"
     complaints: list[str] = []
     broken_keys: list[str] = []
+    unchecked: list[str] = []
     shows_part = connections.visible_names(request["path"]) is not None
     try:
         database = connections.reader(request["path"])
         rows = database.run_internal(f"PRAGMA {pragma}({_MAX_COMPLAINTS})")
         complaints = [str(complaint) for (complaint,) in rows]
+        unchecked = [table.name for table in list_full_text_tables(database) if not table.is_checked_with_file]
+        if not shows_part and not request["quick"]:
+            complaints += _compare_full_text(database)
         broken_keys = _describe_broken_keys(foreign_keys.find_broken(database), shows_part=shows_part)
     except sqlite3.DatabaseError as error:
         # Damage that stops the check itself is what it was asked for.
         if not errors.is_damage(error):
             raise
         complaints.append(f"{pragma} can't go on: {error}")
-        if complaints[0] == "ok":
-            del complaints[0]
-    if complaints == ["ok"]:
-        complaints = []
-    elif shows_part:
+    if complaints and complaints[0] == "ok":
+        del complaints[0]
+    if complaints and shows_part:
         complaints = ["something is wrong in the file; the operator can find out what"]
-    return {"complaints": complaints, "broken_keys": broken_keys}
+    return {"complaints": complaints, "broken_keys": broken_keys, "unchecked": unchecked}
+
+
+def _compare_full_text(database: Database) -> list[str]:
+    """Return which full-text indexes have entries without a row; what can't be read is no finding."""
+    complaints: list[str] = []
+    for table in list_full_text_tables(database):
+        try:
+            stray_count = count_strays(database, table)
+        except sqlite3.OperationalError:
+            database.interrupt.check()
+            continue
+        if stray_count:
+            complaints.append(
+                f"full-text index {table.name} has entries that {table.content} has no rows for: {stray_count:,}"
+            )
+    return complaints
 
 
 def _describe_broken_keys(broken: foreign_keys.BrokenKeys, *, shows_part: bool) -> list[str]:

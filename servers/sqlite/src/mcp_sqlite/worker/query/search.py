@@ -14,13 +14,8 @@ from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.values import RowEncoder
-from mcp_sqlite.worker.schema.lookup import (
-    FULL_TEXT_MODULES,
-    find_shadow_tables,
-    find_table,
-    list_columns,
-    parse_virtual_module,
-)
+from mcp_sqlite.worker.schema.full_text import FullTextTable, list_full_text_tables
+from mcp_sqlite.worker.schema.lookup import find_shadow_tables, find_table, list_columns
 from mcp_sqlite.worker.schema.shapes import explain_obstacle
 
 __all__ = ["search_schema", "search_text"]
@@ -43,14 +38,6 @@ class _SchemaObject(NamedTuple):
     kind: str
     name: str
     table: str
-    sql: str
-
-
-class _FullTextTable(NamedTuple):
-    """A full-text table, and the module and definition that it is made by."""
-
-    name: str
-    module: str
     sql: str
 
 
@@ -138,7 +125,7 @@ def search_text(connections: Connections, request: dict[str, Any]) -> dict[str, 
         raise _explain_search_error(error) from None
 
 
-def _describe_limits(full_text_table: _FullTextTable, text: str) -> list[str]:
+def _describe_limits(full_text_table: FullTextTable, text: str) -> list[str]:
     """Return which parts of a search a table can't find, as its index has no such words."""
     phrases = list(_find_phrases(text))
     if _TRIGRAM.search(full_text_table.sql):
@@ -179,7 +166,7 @@ def _explain_search_error(error: sqlite3.Error) -> Failure:
     return Failure("invalid", f"SQLite says: `{message}`.", "Search for plain words.")
 
 
-def _refuse_unreadable(database: Database, full_text_table: _FullTextTable) -> None:
+def _refuse_unreadable(database: Database, full_text_table: FullTextTable) -> None:
     """Raise a failure if a table can't be read whatever is searched for.
 
     That is so where it indexes another table that has lost or renamed a column since.
@@ -195,9 +182,9 @@ def _refuse_unreadable(database: Database, full_text_table: _FullTextTable) -> N
         ) from None
 
 
-def _choose_full_text_table(database: Database, table: str | None) -> _FullTextTable:
+def _choose_full_text_table(database: Database, table: str | None) -> FullTextTable:
     """Return the full-text table `table`, or the only one."""
-    tables = _list_full_text_tables(database)
+    tables = list_full_text_tables(database)
     message = "There is no full-text table."
     if table is not None:
         name = find_table(database, table)
@@ -211,15 +198,7 @@ def _choose_full_text_table(database: Database, table: str | None) -> _FullTextT
     return tables[0]
 
 
-def _list_full_text_tables(database: Database) -> list[_FullTextTable]:
-    rows = database.run_internal(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
-    )
-    candidates = [_FullTextTable(str(name), parse_virtual_module(str(sql)), str(sql)) for name, sql in rows]
-    return [item for item in candidates if item.module in FULL_TEXT_MODULES and database.is_visible(item.name)]
-
-
-def _build_search(full_text_table: _FullTextTable) -> str:
+def _build_search(full_text_table: FullTextTable) -> str:
     table = quote_identifier(full_text_table.name)
     order = ""
     snippet = f"snippet({table}, '[', ']', '…')"
@@ -230,7 +209,7 @@ def _build_search(full_text_table: _FullTextTable) -> str:
 
 
 def _run_search(
-    database: Database, full_text_table: _FullTextTable, sql: str, text: str, request: dict[str, Any]
+    database: Database, full_text_table: FullTextTable, sql: str, text: str, request: dict[str, Any]
 ) -> dict[str, Any]:
     encoder = RowEncoder(request["max_cell"])
     lines: list[str] = []
