@@ -409,3 +409,38 @@ async def test_no_index_of_words_is_called_whole_that_nobody_compared(tmp_path: 
         rebuild = "INSERT INTO by_words (by_words) VALUES ('rebuild'); INSERT INTO older (older) VALUES ('rebuild')"
         await wire.call("write_rows", sql=rebuild)
         assert text_of(await wire.call("run_check")) == whole
+
+
+@pytest.mark.reported("coleifer/peewee#1500")
+@pytest.mark.reported("tursodatabase/turso#6482")
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("REPLACE INTO users VALUES (9, 'a')", "1 row, in place of 1, and 1 more by triggers and foreign keys"),
+        ("UPDATE OR REPLACE users SET mail = 'a' WHERE id = 2", "1 row, in place of 1, and 1 more by"),
+        ("INSERT OR REPLACE INTO \"users\" VALUES (1, 'b'), (9, 'd')", "2 rows, in place of 2, and 1 more by"),
+        ("INSERT INTO codes VALUES (9, 'x')", "1 row, in place of 1 in codes"),
+        ("UPDATE codes SET code = 'x' WHERE id = 2", "1 row, in place of 1 in codes"),
+        ("REPLACE INTO users VALUES (9, 'new')", "1 row in users"),
+        ("INSERT INTO users VALUES (1, 'z') ON CONFLICT DO UPDATE SET mail = 'z'", "1 row in users"),
+        ("REPLACE INTO trimmed VALUES (1), (2), (9)", "3 rows, and 2 more by triggers"),
+    ],
+)
+async def test_rows_that_make_room_for_others_are_counted(tmp_path: Path, sql: str, said: str) -> None:
+    run(
+        tmp_path / "a.db",
+        """CREATE TABLE users (id integer PRIMARY KEY, mail text UNIQUE);
+        CREATE TABLE likes (id integer PRIMARY KEY, user_id int REFERENCES users (id) ON DELETE CASCADE);
+        CREATE TABLE codes (id integer PRIMARY KEY, code text UNIQUE ON CONFLICT REPLACE);
+        CREATE TABLE trimmed (id integer PRIMARY KEY);
+        CREATE TRIGGER trim AFTER INSERT ON trimmed BEGIN DELETE FROM trimmed WHERE id < new.id - 2; END;
+        INSERT INTO users VALUES (1, 'a'), (2, 'b'), (3, 'c'); INSERT INTO likes VALUES (1, 1);
+        INSERT INTO codes VALUES (1, 'x'), (2, 'y');""",
+    )
+    (tmp_path / "codes.csv").write_text("id,code\n7,x\n8,x\n", "utf-8")
+    async with served("--write", "--files", tmp_path, tmp_path / "a.db") as wire:
+        done = await wire.call("copy_from_file", file="codes.csv", table="codes", dry_run=True)
+        assert "They are in place of 2 rows" in text_of(done)
+        for arguments in ({"dry_run": True}, {}):
+            lines = text_of(await wire.call("write_rows", sql=sql, **arguments)).splitlines()
+            assert lines[1].startswith(said), lines

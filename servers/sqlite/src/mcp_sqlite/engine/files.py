@@ -53,6 +53,7 @@ async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *,
         written=answer["dialect"],
         records=answer["records"],
         texts=answer["texts"],
+        replaced=answer["replaced"],
     )
 
 

@@ -88,6 +88,9 @@ def _to_step(step: Mapping[str, Any], returned: RowPage | None) -> Step:
     if returned is not None and not step["all"]:
         # It only read, or found nothing to change.
         return Step("", None, details, returned)
-    rows = ", ".join(filter(None, [format_count(step["rows"], "row"), indirect]))
+    replaced = ""
+    if step["replaced"]:
+        replaced = f"in place of {step['replaced']:,}"
+    rows = ", ".join(filter(None, [format_count(step["rows"], "row"), replaced, indirect]))
     subject = f"{rows} {tables}".rstrip()
     return Step(", ".join(filter(None, [subject, seconds])), None, "", returned)

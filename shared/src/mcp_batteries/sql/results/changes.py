@@ -239,6 +239,7 @@ class Import:
         records: how many the file has: the table's triggers or constraints may let fewer in.
         notes: sentences about the table as it is now.
         texts: columns of numbers that got texts.
+        replaced: rows that were removed to make room for these.
     """
 
     table: str
@@ -251,12 +252,17 @@ class Import:
     records: int | None = None
     notes: Sequence[str] = ()
     texts: Sequence[str] = ()
+    replaced: int = 0
 
     def text(self) -> str:
         lines = [self._summary()]
         if self.records is not None and self.rows < self.records:
             left_out = f"{self.records - self.rows:,} of the file's {format_count(self.records, 'record')}"
             lines.append(f"Left out by a trigger or constraint of the table: {left_out}.")
+        if self.replaced:
+            lines.append(
+                f"They are in place of {format_count(self.replaced, 'row')}: a constraint of the table replaces."
+            )
         if self.texts:
             lines.append(to_one_line(f"Not numbers, so kept as text in columns of numbers: {'; '.join(self.texts)}."))
         if self.written:

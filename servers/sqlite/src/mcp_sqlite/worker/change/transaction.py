@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_sqlite.worker.change import foreign_keys
 from mcp_sqlite.worker.change.objects import SchemaSnapshot, describe_difference, read_objects
+from mcp_sqlite.worker.change.replaced_rows import ReplacedRows
 from mcp_sqlite.worker.change.samples import sample_changes
 from mcp_sqlite.worker.change.schema_undo import UndoRecorder
 from mcp_sqlite.worker.connection.authorizer import Mode
@@ -78,6 +79,7 @@ class _Step:
         action: its first words, if it is about the schema.
         row_count: rows that it changed itself.
         total_row_count: the same with those that triggers and foreign keys changed.
+        replaced_row_count: rows that were removed to make room for these, as far as that is known.
         tables: the tables whose rows it changed, with the triggers that did.
         tables_written: the same, names only.
         seconds: how long it took, if that was long.
@@ -91,6 +93,7 @@ class _Step:
     tables_written: list[str]
     seconds: float | None
     returned: dict[str, Any] | None
+    replaced_row_count: int = 0
 
     def to_frame(self) -> dict[str, Any]:
         """Return the step as the server reads it."""
@@ -99,6 +102,7 @@ class _Step:
             "action": self.action,
             "rows": self.row_count,
             "all": self.total_row_count,
+            "replaced": self.replaced_row_count,
             "tables": self.tables,
             "seconds": self.seconds,
             **returned,
@@ -227,9 +231,11 @@ class _Change:
         spool = f"{self.request['spool']}{number}"
         statement = {**self.request, "sql": self.statements[number], "parameters": parameters, "spool": spool}
         try:
-            if _has_value_sets(parameters):
-                return _run_with_value_sets(self.database, self.mode, statement)
-            return _run_once(self.database, self.mode, statement)
+            replaced_rows = ReplacedRows(self.database, self.statements[number])
+            run = _run_with_value_sets if _has_value_sets(parameters) else _run_once
+            step = run(self.database, self.mode, statement)
+            step.replaced_row_count = replaced_rows.count(step.row_count)
+            return step
         except Failure as failure:
             message = failure.message
             if len(self.statements) > 1:

@@ -49,6 +49,8 @@ def _read_option(pattern: re.Pattern[str], sql: str) -> str | None:
     if match is None:
         return None
     value = match[1]
+    if value.startswith(("[", "`")):
+        return value[1:-1]
     if value.startswith("'"):
         return value[1:-1].replace("''", "'")
     return unquote_identifier(value)

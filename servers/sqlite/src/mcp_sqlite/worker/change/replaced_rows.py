@@ -1,0 +1,70 @@
+"""Counts the rows that a statement removes to make room for others: REPLACE tells nobody of them."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+
+from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_sqlite.worker.connection.database import Database
+
+__all__ = ["ReplacedRows"]
+
+_NAME = r"""(?:"(?P<quoted>(?:[^"]|"")*)"|[\[`](?P<bracketed>[^]`]*)[]`]|(?P<plain>\w+))"""
+_TARGET = re.compile(
+    rf"\b(?P<verb>INSERT|REPLACE|UPDATE)(?:\s+OR\s+(?P<conflict>\w+))?(?:\s+INTO)?\s+(?:main\s*\.\s*)?{_NAME}",
+    re.IGNORECASE,
+)
+_UPSERT = re.compile(r"\bDO\s+UPDATE\b", re.IGNORECASE)
+_DEFINITION = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
+_HAS_TRIGGER = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE)"
+_REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
+# How long rows are counted, before a statement and behind it; of larger tables nothing is said.
+_COUNT_SECONDS = 0.2
+
+
+class ReplacedRows:
+    """The rows of the table that a statement is about, counted before it runs where it may replace some."""
+
+    def __init__(self, database: Database, sql: str) -> None:
+        self._database = database
+        self._table = ""
+        self._inserts = False
+        self._count_before: int | None = None
+        target = _TARGET.search(sql)
+        if target is None or _UPSERT.search(sql):
+            return
+        name = target["plain"] or target["bracketed"] or (target["quoted"] or "").replace('""', '"')
+        can_replace = _says_replace(target) or self._is_defined_to_replace(name)
+        # A trigger may add and remove rows itself.
+        if can_replace and not database.read_internal(_HAS_TRIGGER, [name]):
+            self._table = name
+            self._inserts = target["verb"].upper() != "UPDATE"
+            self._count_before = self._count_rows()
+
+    def count(self, changed_rows: int) -> int:
+        """Return how many rows made room for those that the statement has changed; 0 where that is not known."""
+        if self._count_before is None:
+            return 0
+        count_after = self._count_rows()
+        if count_after is None:
+            return 0
+        inserted = changed_rows if self._inserts else 0
+        return max(0, self._count_before + inserted - count_after)
+
+    def _is_defined_to_replace(self, table: str) -> bool:
+        rows = self._database.run_internal(_DEFINITION, [table])
+        return any(_REPLACES.search(str(sql)) for (sql,) in rows)
+
+    def _count_rows(self) -> int | None:
+        try:
+            with self._database.interrupt.shorten(_COUNT_SECONDS):
+                return self._database.read_internal(f"SELECT count(*) FROM main.{quote_identifier(self._table)}")
+        except sqlite3.Error:
+            self._database.interrupt.check()
+            return None
+
+
+def _says_replace(target: re.Match[str]) -> bool:
+    """Return whether a statement itself says that rows are replaced."""
+    return "REPLACE" in (target["verb"].upper(), (target["conflict"] or "").upper())
