@@ -444,3 +444,74 @@ async def test_rows_that_make_room_for_others_are_counted(tmp_path: Path, sql: s
         for arguments in ({"dry_run": True}, {}):
             lines = text_of(await wire.call("write_rows", sql=sql, **arguments)).splitlines()
             assert lines[1].startswith(said), lines
+
+
+_TRIGGER = "CREATE TRIGGER logged AFTER INSERT ON log BEGIN UPDATE users SET mail = NULL WHERE 0; END;"
+_VIEW = "CREATE VIEW mails AS SELECT mail FROM users;"
+_DEPENDENTS = f"""
+CREATE TABLE users (id integer PRIMARY KEY AUTOINCREMENT, mail text);
+CREATE TABLE likes (id integer PRIMARY KEY, user_id int REFERENCES users (id) ON DELETE CASCADE);
+CREATE TABLE log (what text);
+{_TRIGGER}
+{_VIEW}
+INSERT INTO users VALUES (1, 'a'), (9, 'b');
+DELETE FROM users WHERE id = 9;
+"""
+_COPY = "CREATE TABLE {new} (id integer PRIMARY KEY AUTOINCREMENT, mail text NOT NULL); INSERT INTO {new} SELECT * FROM"
+_RENAMED_FIRST = f"ALTER TABLE users RENAME TO users_old; {_COPY.format(new='users')} users_old;"
+_DROPPED_FIRST = (
+    f"DROP VIEW mails; DROP TRIGGER logged; {_COPY.format(new='n')} users; DROP TABLE users;"
+    f"ALTER TABLE n RENAME TO users; {_VIEW} {_TRIGGER}"
+)
+
+
+@pytest.mark.reported("cloudflare/workerd#2063")
+@pytest.mark.reported("dotnet/EntityFramework.Docs#2227")
+@pytest.mark.reported("tursodatabase/turso#8421")
+@pytest.mark.parametrize("has_rows", [True, False])
+async def test_no_key_follows_a_renamed_table_that_is_dropped(tmp_path: Path, has_rows: bool) -> None:
+    run(tmp_path / "a.db", _DEPENDENTS)
+    if has_rows:
+        run(tmp_path / "a.db", "INSERT INTO likes VALUES (1, 1)")
+    async with served("--write", "--ddl", tmp_path / "a.db") as wire:
+        for arguments in ({"dry_run": True}, {}):
+            done = await wire.call("edit_schema", sql=f"{_RENAMED_FIRST} DROP TABLE users_old", **arguments)
+            assert done["isError"], text_of(done)
+            assert "`likes.user_id` follows the renamed table to `users_old`" in text_of(done)
+            assert "drop the old table, and rename the new one to `users`. Nothing was changed." in text_of(done)
+        said = text_of(await wire.call("edit_schema", sql=_RENAMED_FIRST, dry_run=True))
+        followers = "These refer to `users_old` now, not to the new `users`:\ntable likes\ntrigger logged\nview mails\n"
+        assert followers in said
+        said = text_of(await wire.call("edit_schema", sql=_DROPPED_FIRST))
+        assert "~ table users" in said and " refer" not in said and "fail now" not in said
+        counted = text_of(await wire.call("query_rows", sql="SELECT count(*) FROM likes"))
+        assert counted.endswith(f"[{int(has_rows)}]\n")
+
+
+@pytest.mark.reported("JasperFx/weasel#539")
+@pytest.mark.reported("neilotoole/sq#757")
+async def test_a_table_that_is_made_anew_tells_which_numbers_come_again(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", _DEPENDENTS)
+    kept = _DROPPED_FIRST.replace(
+        "DROP TABLE users;", "INSERT INTO n VALUES (9, ''); DELETE FROM n WHERE id = 9; DROP TABLE users;"
+    )
+    async with served("--write", "--ddl", tmp_path / "a.db") as wire:
+        said = text_of(await wire.call("edit_schema", sql=_DROPPED_FIRST, dry_run=True))
+        assert "AUTOINCREMENT" in said and "users: goes on behind 1, before behind 9" in said
+        assert "AUTOINCREMENT" not in text_of(await wire.call("edit_schema", sql=kept))
+        said = text_of(await wire.call("write_rows", sql="INSERT INTO users (mail) VALUES ('c') RETURNING id"))
+        assert said.endswith("[10]\n")
+
+
+async def test_what_a_dropped_table_breaks_is_told(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", _DEPENDENTS)
+    trigger = "CREATE TRIGGER changed INSTEAD OF UPDATE ON mails BEGIN INSERT INTO {table} VALUES (new.mail); END"
+    async with served("--ddl", tmp_path / "a.db") as wire:
+        said = text_of(await wire.call("edit_schema", sql="DROP TABLE users", dry_run=True))
+        assert "Foreign keys to tables that are not there:\nlikes.user_id -> users\n" in said
+        assert 'fail now:\nSELECT * FROM "mails": no such table: main.users\nINSERT INTO "log" DEFAULT VALUES: ' in said
+        said = text_of(await wire.call("edit_schema", sql=trigger.format(table="gone"), dry_run=True))
+        assert 'UPDATE "mails" SET "mail" = "mail": no such table: main.gone' in said
+        for sql in (trigger.format(table="log"), "DROP VIEW mails; CREATE VIEW mails AS SELECT 1 AS mail"):
+            said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+            assert "not there" not in said and "fail now" not in said, said

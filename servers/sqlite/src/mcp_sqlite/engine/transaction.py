@@ -52,6 +52,7 @@ def _list_findings(answer: Mapping[str, Any], *, dry_run: bool) -> list[tuple[st
         findings.append((f"Foreign keys that point nowhere {since}:", new))
     if number_before:
         findings.append((f"Foreign keys that pointed nowhere before: {number_before:,} (`run_check`).", []))
+    findings += [(title, [to_one_line(line) for line in lines]) for title, lines in answer.get("dependents", ())]
     if answer["files"]:
         findings.append(("Files:", [to_one_line(note) for note in answer["files"]]))
     if dry_run and answer["seconds"] > _SLOW_DRY_RUN_SECONDS:

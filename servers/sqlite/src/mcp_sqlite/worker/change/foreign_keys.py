@@ -18,6 +18,7 @@ __all__ = [
     "describe_broken_keys",
     "find_broken",
     "find_newly_broken",
+    "find_parentless_keys",
     "would_fail_commit",
 ]
 
@@ -26,6 +27,7 @@ _MAX_KNOWN_ROWS = 200_000
 _MAX_EXAMPLES = 2
 _KEY_COLUMNS = """SELECT m.name, k.id, k."from", k."table"
 FROM main.sqlite_master m, pragma_foreign_key_list(m.name, 'main') k WHERE m.type = 'table' ORDER BY 1, 2, k.seq"""
+_TABLES = "SELECT name FROM main.sqlite_master WHERE type = 'table'"
 # Two temporary tables, with a deferred key between them: a row of one refers to a row of the other, spelled otherwise.
 _PROBE_TABLES = (
     "CREATE TEMP TABLE mcp_probe_parent (k TEXT COLLATE mcp_probe PRIMARY KEY)",
@@ -142,6 +144,13 @@ def _read_keys(database: Database) -> dict[str, dict[int, ForeignKey]]:
             column = f"{keys_of_table[number].columns}, {column}"
         keys_of_table[number] = ForeignKey(table, column, parent)
     return keys
+
+
+def find_parentless_keys(database: Database) -> set[ForeignKey]:
+    """Return the keys that refer to tables which are not there: SQLite refuses each row that uses one."""
+    tables = {str(name).lower() for (name,) in database.run_internal(_TABLES)}
+    keys = _read_keys(database).values()
+    return {key for keys_of_table in keys for key in keys_of_table.values() if key.parent.lower() not in tables}
 
 
 def find_newly_broken(before: BrokenKeys, now: BrokenKeys) -> dict[ForeignKey, BrokenRows]:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_sqlite.worker.change import foreign_keys
+from mcp_sqlite.worker.change.dependents import DependentState
 from mcp_sqlite.worker.change.objects import SchemaSnapshot, describe_difference, read_objects
 from mcp_sqlite.worker.change.replaced_rows import ReplacedRows
 from mcp_sqlite.worker.change.samples import sample_changes
@@ -158,6 +159,9 @@ class _Change:
         undo: UndoRecorder | None = None
         if self.is_migration and self.is_dry_run:
             undo = UndoRecorder(self.database)
+        dependents_before: DependentState | None = None
+        if self.is_migration:
+            dependents_before = DependentState.read(self.database)
         broken_before: foreign_keys.BrokenKeys | None = None
         can_break_keys = any(map(self._can_break_keys, self.statements))
         if self.defers_keys and can_break_keys:
@@ -167,9 +171,12 @@ class _Change:
         # A commit looks for keys that were deferred, which a dry run never gets to.
         if self.is_dry_run and not self.defers_keys and foreign_keys.would_fail_commit(self.database):
             raise self._explain_deferred_keys()
+        after = self._read_objects()
+        if dependents_before is not None:
+            dependents = DependentState.read(self.database)
+            answer["dependents"] = dependents_before.compare(dependents, (before, after), self.statements)
         if can_break_keys and self.is_migration:
             answer |= self._check_keys(broken_before, refuses=self.defers_keys)
-        after = self._read_objects()
         if self.is_migration:
             answer["objects"] = describe_difference(before, after)
         if self.is_dry_run:
