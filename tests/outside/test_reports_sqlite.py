@@ -503,6 +503,8 @@ async def test_a_table_that_is_made_anew_tells_which_numbers_come_again(tmp_path
         assert said.endswith("[10]\n")
 
 
+@pytest.mark.reported("NousResearch/hermes-agent#95208")
+@pytest.mark.reported("dbcodeio/public#819")
 async def test_what_a_dropped_table_breaks_is_told(tmp_path: Path) -> None:
     run(tmp_path / "a.db", _DEPENDENTS)
     trigger = "CREATE TRIGGER changed INSTEAD OF UPDATE ON mails BEGIN INSERT INTO {table} VALUES (new.mail); END"
@@ -515,3 +517,27 @@ async def test_what_a_dropped_table_breaks_is_told(tmp_path: Path) -> None:
         for sql in (trigger.format(table="log"), "DROP VIEW mails; CREATE VIEW mails AS SELECT 1 AS mail"):
             said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
             assert "not there" not in said and "fail now" not in said, said
+
+
+@pytest.mark.reported("FreshRSS/FreshRSS#4915")
+@pytest.mark.reported("sqlitebrowser/sqlitebrowser#4010")
+@pytest.mark.reported("ccgus/fmdb#460")
+async def test_letters_of_which_one_case_is_found_are_told(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE t (a text); INSERT INTO t VALUES ('Творог'), ('Übung'), ('日本'), ('Milk');")
+    told: dict[str, list[Any]] = {
+        "SELECT a FROM t WHERE a LIKE '%творог%'": [],
+        "SELECT a FROM t WHERE a LIKE ?": ["%übung%"],
+        "SELECT a FROM t WHERE a = 'übung' COLLATE NOCASE": [],
+    }
+    untold: dict[str, list[Any]] = {
+        "SELECT a FROM t WHERE a LIKE '%milk%'": [],
+        "SELECT a FROM t WHERE a LIKE ?": ["%日本%"],
+        "SELECT a FROM t WHERE a = 'Übung'": [],
+        "SELECT a, 'like' FROM t WHERE a <> ?": ["Übung"],
+    }
+    async with served(tmp_path / "a.db") as wire:
+        for sql, parameters in told.items():
+            said = text_of(await wire.call("query_rows", sql=sql, parameters=parameters))
+            assert said.startswith("[0 rows]\n[LIKE and NOCASE ignore the case of ASCII letters only"), said
+        for sql, parameters in untold.items():
+            assert "ASCII" not in text_of(await wire.call("query_rows", sql=sql, parameters=parameters))

@@ -301,6 +301,8 @@ def _list_notes(reply: Mapping[str, Any]) -> list[str]:
     texts: list[str] = reply.get("texts") or []
     if texts:
         notes.append(", ".join(map(_describe_text, texts[:_MAX_NAMED_TEXTS])))
+    if reply.get("misses_case"):
+        notes.append("LIKE and NOCASE ignore the case of ASCII letters only: others match in the case that they are in")
     return [*notes, *reply.get("files", ())]
 
 
