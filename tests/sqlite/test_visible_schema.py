@@ -113,3 +113,52 @@ async def test_a_mask_of_what_is_not_there_serves_nothing(tmp_path: Path) -> Non
 def test_a_part_goes_without_a_schema_that_changes(option: str, tmp_path: Path) -> None:
     with pytest.raises((SystemExit, ValueError, Unavailable)):
         load(Settings, [str(make(tmp_path / "app.db")), option, "t.name" if option == "--mask" else "t", "--ddl"])
+
+
+_CONSTRAINTS = """
+CREATE TABLE staff (
+    id integer PRIMARY KEY, name text, pay int, least int CHECK (least <= pay), part int,
+    most int AS (part * 9) CHECK("most">[pay]), team int, note text CHECK (note <> 'pays'), UNIQUE (team, pay)
+);
+CREATE UNIQUE INDEX well_paid ON staff (name) WHERE pay > 600;
+INSERT INTO staff (id, name, pay, least, part, team) VALUES (1, 'ann', 500, 0, 99, 1), (2, 'bob', 700, 0, 99, 1);
+"""
+
+
+@pytest.mark.anyio
+async def test_no_constraint_tells_of_masked_values(tmp_path: Path) -> None:
+    run(tmp_path / "app.db", _CONSTRAINTS)
+    change = "INSERT INTO staff (id, pay) VALUES (1, 1) ON CONFLICT DO UPDATE SET least = 450"
+    async with served("--write", "--mask", "staff.pay", tmp_path / "app.db") as wire:
+        for sql in (
+            "UPDATE staff SET least = 450", "UPDATE staff SET part = 1", "UPDATE staff SET team = 2 WHERE id = 1",
+            "UPDATE OR IGNORE staff SET least = 600", "UPDATE staff SET name = 'bob'", change,
+        ):  # fmt: skip
+            for arguments in ({"dry_run": True}, {}):
+                done = await wire.call("write_rows", sql=sql, **arguments)
+                assert done["isError"] and "compares it with a masked column" in text_of(done), text_of(done)
+        for sql in (
+            "UPDATE staff SET note = 'x', pay = 9 WHERE id = 1",
+            "INSERT INTO staff (id, pay, least) VALUES (3, 9, 8)",
+        ):
+            done = await wire.call("write_rows", sql=sql)
+            assert not done.get("isError"), text_of(done)
+
+
+@pytest.mark.anyio
+async def test_no_rowid_of_a_table_with_masks_passes_for_null(tmp_path: Path) -> None:
+    run(
+        tmp_path / "app.db",
+        """CREATE TABLE t (name text, pay int); INSERT INTO t VALUES ('a', 1);
+        CREATE TABLE own (rowid text, pay int); INSERT INTO own VALUES ('mine', 1);
+        CREATE INDEX by_pay ON t (pay);""",
+    )
+    async with served("--write", "--mask", "t.pay", "--mask", "own.pay", tmp_path / "app.db") as wire:
+        for sql in ("SELECT rowid FROM t", "SELECT name FROM t WHERE _rowid_ = 1", "SELECT max(oid) FROM t"):
+            done = await wire.call("query_rows", sql=sql)
+            assert done["isError"] and "`t` has masked columns, and no rowid" in text_of(done), text_of(done)
+        assert '["mine"]' in text_of(await wire.call("query_rows", sql="SELECT rowid FROM own"))
+        done = await wire.call("write_rows", sql="UPDATE t SET name = 'b' WHERE rowid = 1", dry_run=True)
+        assert "1 row in t" in text_of(done)
+        said = text_of(await wire.call("query_rows", sql="SELECT name FROM t INDEXED BY by_pay"))
+        assert "no index can be named" in said

@@ -167,6 +167,7 @@ class Authorizer:
         columns_read: columns that the statement reads, as table and column, in the order of reading.
         masked_columns_read: masked columns that it has `•••` for.
         changes_schema: whether the statement changes the schema.
+        revealing_column: a column that it may not set, because a constraint compares it with a masked one.
     """
 
     def __init__(self) -> None:
@@ -184,6 +185,7 @@ class Authorizer:
         self.masked_columns_read: dict[str, None] = {}
         self._changed_objects: set[str] = set()
         self.changes_schema = False
+        self.revealing_column = ""
 
     @property
     def may_change_schema(self) -> bool:
@@ -307,7 +309,18 @@ class Authorizer:
         name = access.first.lower()
         if access.schema != "main" or name.startswith("sqlite_") or not self._may_change(name):
             return False
+        if self._reveals_masked(access):
+            return False
         self.tables_written.setdefault(access.first, access.source)
+        return True
+
+    def _reveals_masked(self, access: Access) -> bool:
+        """Return whether a constraint would tell of a masked column by whether the change succeeds."""
+        if self.visible_schema is None or access.action != sqlite3.SQLITE_UPDATE:
+            return False
+        if not self.visible_schema.is_bound_to_masked(access.first, access.second):
+            return False
+        self.revealing_column = f"{access.first}.{access.second}"
         return True
 
     def _belongs_to_schema_change(self, access: Access) -> bool:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.tokens import BLANK, EXPLAIN_PREFIX, TOKEN
+from mcp_sqlite.worker.language.tokens import BLANK, EXPLAIN_PREFIX, TOKEN, list_checks
 
 __all__ = ["VisibleSchema", "temporary_objects_allowed"]
 
@@ -51,6 +51,7 @@ _REAL_TARGET = re.compile(
     rf"(?!{BLANK}(?:INSERT|REPLACE)){_ROW_CHANGE}main\.{_NAME}(?:{BLANK}\bAS\b{BLANK}{_NAME})?",
     re.IGNORECASE | re.DOTALL,
 )
+_QUOTES = re.compile(r"[\"'`\[\]\s]+")
 _TO_LOWER = {number: number + 32 for number in range(ord("A"), ord("Z") + 1)}
 
 
@@ -120,7 +121,11 @@ class VisibleSchema:
         self._shadow_tables: set[str] = set()
         # Tables, and no views, of which columns are masked.
         self._masked_tables: set[str] = set()
+        # Those of them that have no column of that name.
+        self._tables_without_rowid: set[str] = set()
         self._masked: dict[str, set[str]] = {}
+        # Columns that a constraint compares with a masked one, by table: to set one tells what the other is.
+        self._bound: dict[str, set[str]] = {}
 
     def refresh(self, run_internal: RunInternal, set_defensive: Callable[[bool], None]) -> None:
         """Be as the schema is now.
@@ -189,6 +194,7 @@ class VisibleSchema:
     def _find_masked(self, run_internal: RunInternal, objects: Sequence[_Object]) -> None:
         """Find the masked columns, those generated from them, and the indexes that have one."""
         self._masked = {}
+        self._bound = {}
         self._masked_indexes = set()
         columns: dict[str, set[str]] = {}
         for item in objects:
@@ -206,8 +212,10 @@ class VisibleSchema:
             if masked:
                 _mask_generated_columns(item, masked)
                 self._masked_indexes |= _find_indexes_with(run_internal, item.name, masked)
+                self._bound[item.folded_name] = _find_bound_columns(run_internal, item, masked)
         tables = {item.folded_name for item in objects if item.kind == "table"}
         self._masked_tables = tables & self._masked.keys()
+        self._tables_without_rowid = {table for table in self._masked_tables if "rowid" not in columns[table]}
 
     def _find_dependents(self, objects: Sequence[_Object]) -> set[str]:
         """Return views and virtual tables that lead to masked columns: who does not name a table doesn't reach it."""
@@ -293,11 +301,21 @@ class VisibleSchema:
             return False
         return column is None or fold_name(column) in masked
 
+    def is_bound_to_masked(self, table: str, column: str) -> bool:
+        """Return whether a CHECK or a unique index compares a column with a masked one."""
+        return fold_name(column) in self._bound.get(fold_name(table), ())
+
+    def lacks_rowid(self, table: str, column: str, schema: str) -> bool:
+        """Return whether a column is the rowid of a table with masked columns, of which the view knows nothing."""
+        return schema == "temp" and fold_name(column) == "rowid" and fold_name(table) in self._tables_without_rowid
+
     def may_read(self, table: str, column: str, schema: str, source: str | None, *, changes_rows: bool) -> bool:
         """Return whether a statement may read a column, as far as SQLite asks: behind the views a second wall.
 
         What a change puts into other rows is never a mask.
         """
+        if self.lacks_rowid(table, column, schema):
+            return False
         if schema == "temp":
             return not (changes_rows and self.is_masked(table, column))
         if self.is_masked(table, column):
@@ -421,6 +439,33 @@ def _find_indexes_with(run_internal: RunInternal, table: str, masked: set[str]) 
         if has_masked_column or names_masked_column:
             indexes.add(name)
     return indexes
+
+
+def _find_bound_columns(run_internal: RunInternal, item: _Object, masked: set[str]) -> set[str]:
+    """Return columns that are not masked, but stand in a CHECK or a unique index with one that is."""
+    parts = list_checks(item.sql)
+    for _, index, is_unique, *_ in run_internal(f"PRAGMA main.index_list({quote_identifier(item.name)})"):
+        if is_unique:
+            columns = run_internal(f"PRAGMA main.index_info({quote_identifier(str(index))})")
+            names = [str(column) for _, _, column in columns if column is not None]
+            parts.append(" ".join([_read_index_sql(run_internal, str(index)), *map(quote_identifier, names)]))
+    definitions = _split_definitions(item.sql)
+    generated = {fold_name(column) for column, is_generated in item.columns.items() if is_generated}
+    bound: set[str] = set()
+    for part in parts:
+        if not any(_names_column(part, column) for column in masked):
+            continue
+        # What a generated column is made of counts as named with it.
+        sources = [definitions.get(column, "") for column in generated if _names_column(part, column)]
+        words = " ".join([part, *sources])
+        bound |= {column for column in map(fold_name, item.columns) if _names_column(words, column)}
+    return bound - masked
+
+
+def _names_column(sql: str, column: str) -> bool:
+    """Return whether a part of a definition has the name of a column in it, in any quotes."""
+    words = _QUOTES.sub(" ", fold_name(column)).strip()
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _QUOTES.sub(" ", fold_name(sql))) is not None
 
 
 def _read_index_sql(run_internal: RunInternal, index: str) -> str:

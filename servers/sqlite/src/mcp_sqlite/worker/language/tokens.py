@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 
-__all__ = ["BLANK", "EMPTY_STATEMENT", "EXPLAIN_PREFIX", "TOKEN", "terminate"]
+__all__ = ["BLANK", "EMPTY_STATEMENT", "EXPLAIN_PREFIX", "TOKEN", "list_checks", "terminate"]
 
 TOKEN = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|(?>/\*.*?\*/))|(?P<text>[xX]?'(?:[^']|'')*')"""
@@ -26,3 +26,23 @@ def terminate(sql: str) -> str:
         if sqlite3.complete_statement(sql + terminator):
             return sql + terminator
     return f"{sql};"
+
+
+def list_checks(sql: str) -> list[str]:
+    """Return the CHECK constraints of a CREATE TABLE, each in one line."""
+    checks: list[str] = []
+    start: int | None = None
+    depth = 0
+    for token in TOKEN.finditer(sql):
+        word = token[0]
+        if start is None and token["word"] is not None and word.upper() == "CHECK":
+            start = token.start()
+            depth = 0
+        elif start is not None and word == "(":
+            depth += 1
+        elif start is not None and word == ")":
+            depth -= 1
+            if depth == 0:
+                checks.append(" ".join(sql[start : token.end()].split()))
+                start = None
+    return checks

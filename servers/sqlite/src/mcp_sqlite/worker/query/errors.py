@@ -209,6 +209,13 @@ def _refuse_other_way(sql: str) -> Failure | None:
 def _refuse_invisible(visible_schema: VisibleSchema, authorizer: Authorizer, denial: Denial) -> Failure | None:
     """Return the refusal of a statement that touches what is not served, or is masked."""
     name = denial.name
+    if authorizer.revealing_column:
+        return Failure(
+            "refused",
+            f"`{authorizer.revealing_column}` can't be updated here: a CHECK or a unique index compares it with a "
+            "masked column.",
+            "Change other columns, or insert the row anew.",
+        )
     if authorizer.denied_rows and not visible_schema.is_visible(name):
         return Failure("invalid", f"SQLite says: `no such table: {name}`.", _HOW_TO_LIST)
     if authorizer.denied_rows and visible_schema.is_masked(name) and authorizer.mode is Mode.WRITE:
@@ -225,6 +232,10 @@ def _refuse_invisible(visible_schema: VisibleSchema, authorizer: Authorizer, den
             "refused",
             f"`{table}.{column}` is masked: a change may set it, and do no more with it.",
             "Name the columns that it reads, of the table itself. Where a trigger uses it, that can't be done here.",
+        )
+    if visible_schema.lacks_rowid(table, column, "temp"):
+        return Failure(
+            "refused", f"`{table}` has masked columns, and no rowid therefore.", "Name its key, or another column."
         )
     return Failure("refused", "The statement would read what is not served.", _HOW_TO_LIST)
 

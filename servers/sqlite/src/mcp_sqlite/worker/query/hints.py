@@ -359,6 +359,8 @@ def _quote_names(names: Sequence[str]) -> dict[str, str]:
 def _suggest_object(database: Database, kind: str, name: str) -> str:
     rows = database.run_internal(_OBJECTS, [kind])
     names = [str(other) for other, table in rows if database.is_visible(str(table))]
+    if name in names:
+        return "Of a table with masked columns no index can be named: leave INDEXED BY away."
     return suggest_similar(name, names) or "`search_schema` finds those there are."
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
 from mcp_sqlite.worker.connection.database import Database
-from mcp_sqlite.worker.language.tokens import TOKEN
+from mcp_sqlite.worker.language.tokens import TOKEN, list_checks
 from mcp_sqlite.worker.schema.lookup import TableEntry, list_column_names, query_unless_broken
 from mcp_sqlite.worker.schema.shapes import ForeignKeyColumn
 
@@ -38,7 +38,7 @@ def describe_constraints(
     constraints = _list_index_columns(database, entry.name, unique=True)
     if with_indexes:
         constraints += _list_plain_indexes(database, entry)
-    constraints += _find_checks(entry.sql)
+    constraints += [_shorten(check) for check in list_checks(entry.sql)]
     constraints += [
         f"{spell_identifier(str(key.column))} ON DELETE {key.on_delete}" for key in keys if key.on_delete != "NO ACTION"
     ]
@@ -84,26 +84,6 @@ def _find_indexed(sql: str) -> str:
         elif is_behind_on and token[0] == "(":
             return " ".join(sql[token.start() :].split())
     return "(…)"
-
-
-def _find_checks(sql: str) -> list[str]:
-    """Return the CHECK constraints of a CREATE TABLE."""
-    checks: list[str] = []
-    start: int | None = None
-    depth = 0
-    for token in TOKEN.finditer(sql):
-        word = token[0]
-        if start is None and token["word"] is not None and word.upper() == "CHECK":
-            start = token.start()
-            depth = 0
-        elif start is not None and word == "(":
-            depth += 1
-        elif start is not None and word == ")":
-            depth -= 1
-            if depth == 0:
-                checks.append(_shorten(" ".join(sql[start : token.end()].split())))
-                start = None
-    return checks
 
 
 def _shorten(check: str) -> str:
