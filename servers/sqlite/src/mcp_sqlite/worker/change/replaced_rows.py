@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
+from dataclasses import dataclass
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.database import Database
 
-__all__ = ["ReplacedRows"]
+__all__ = ["CountBudget", "ReplacedRows"]
 
 _NAME = r"""(?:"(?P<quoted>(?:[^"]|"")*)"|[\[`](?P<bracketed>[^]`]*)[]`]|(?P<plain>\w+))"""
 _TARGET = re.compile(
@@ -19,15 +21,21 @@ _UPSERT = re.compile(r"\bDO\s+UPDATE\b", re.IGNORECASE)
 _DEFINITION = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
 _HAS_TRIGGER = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE)"
 _REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
-# How long rows are counted, before a statement and behind it; of larger tables nothing is said.
-_COUNT_SECONDS = 0.2
+
+
+@dataclass
+class CountBudget:
+    """How long the rows of tables may still be counted in one change; of what takes longer nothing is said."""
+
+    seconds: float = 0.2
 
 
 class ReplacedRows:
     """The rows of the table that a statement is about, counted before it runs where it may replace some."""
 
-    def __init__(self, database: Database, sql: str) -> None:
+    def __init__(self, database: Database, sql: str, budget: CountBudget) -> None:
         self._database = database
+        self._budget = budget
         self._table = ""
         self._inserts = False
         self._count_before: int | None = None
@@ -57,12 +65,17 @@ class ReplacedRows:
         return any(_REPLACES.search(str(sql)) for (sql,) in rows)
 
     def _count_rows(self) -> int | None:
+        if self._budget.seconds <= 0:
+            return None
+        started = time.monotonic()
         try:
-            with self._database.interrupt.shorten(_COUNT_SECONDS):
+            with self._database.interrupt.shorten(self._budget.seconds):
                 return self._database.read_internal(f"SELECT count(*) FROM main.{quote_identifier(self._table)}")
         except sqlite3.Error:
             self._database.interrupt.check()
             return None
+        finally:
+            self._budget.seconds -= time.monotonic() - started
 
 
 def _says_replace(target: re.Match[str]) -> bool:

@@ -15,7 +15,7 @@ from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_sqlite.worker.change import foreign_keys
 from mcp_sqlite.worker.change.dependents import DependentState
 from mcp_sqlite.worker.change.objects import SchemaSnapshot, describe_difference, read_objects
-from mcp_sqlite.worker.change.replaced_rows import ReplacedRows
+from mcp_sqlite.worker.change.replaced_rows import CountBudget, ReplacedRows
 from mcp_sqlite.worker.change.samples import sample_changes
 from mcp_sqlite.worker.change.schema_undo import UndoRecorder
 from mcp_sqlite.worker.connection.authorizer import Mode
@@ -117,6 +117,7 @@ class _Change:
     Attributes:
         parameters: the values for each of the statements.
         steps: what its statements did until now.
+        count_budget: for the rows that make room for others.
     """
 
     connections: Connections
@@ -126,6 +127,7 @@ class _Change:
     statements: list[str]
     parameters: list[Any]
     steps: list[_Step] = field(default_factory=list[_Step])
+    count_budget: CountBudget = field(default_factory=CountBudget)
 
     @property
     def is_migration(self) -> bool:
@@ -238,7 +240,7 @@ class _Change:
         spool = f"{self.request['spool']}{number}"
         statement = {**self.request, "sql": self.statements[number], "parameters": parameters, "spool": spool}
         try:
-            replaced_rows = ReplacedRows(self.database, self.statements[number])
+            replaced_rows = ReplacedRows(self.database, self.statements[number], self.count_budget)
             run = _run_with_value_sets if _has_value_sets(parameters) else _run_once
             step = run(self.database, self.mode, statement)
             step.replaced_row_count = replaced_rows.count(step.row_count)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
 from mcp_batteries.sql.transfer.column_summary import ColumnSummary, describe_file
 from mcp_batteries.sql.transfer.records import CsvDialect
-from mcp_sqlite.worker.change.replaced_rows import ReplacedRows
+from mcp_sqlite.worker.change.replaced_rows import CountBudget, ReplacedRows
 from mcp_sqlite.worker.change.transaction import Transaction
 from mcp_sqlite.worker.connection.authorizer import Mode
 from mcp_sqlite.worker.connection.connections import Connections
@@ -70,7 +70,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         new_table = _plan_table(database, source, table, is_dry_run=request["dry_run"])
     importer = _Import(database, source, table, new_table, is_dry_run=request["dry_run"])
     with source.open() as file, Transaction(database, keep=not request["dry_run"]):
-        replaced_rows = ReplacedRows(database, f"INSERT INTO {quote_identifier(table)}")
+        replaced_rows = ReplacedRows(database, f"INSERT INTO {quote_identifier(table)}", CountBudget())
         importer.run(file)
         replaced_row_count = replaced_rows.count(importer.row_count)
     answer: dict[str, Any] = {
