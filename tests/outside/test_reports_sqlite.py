@@ -541,3 +541,24 @@ async def test_letters_of_which_one_case_is_found_are_told(tmp_path: Path) -> No
             assert said.startswith("[0 rows]\n[LIKE and NOCASE ignore the case of ASCII letters only"), said
         for sql, parameters in untold.items():
             assert "ASCII" not in text_of(await wire.call("query_rows", sql=sql, parameters=parameters))
+
+
+@pytest.mark.reported("simonw/sqlite-utils#507")
+@pytest.mark.reported("wandb/weave#6731")
+async def test_half_a_character_in_a_file_is_named_as_that(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE t (a text)")
+    (tmp_path / "value.jsonl").write_text('{"a": "whole"}\n{"a": "half \\ud83d"}\n', "utf-8")
+    (tmp_path / "field.json").write_text('[{"a\\ud83d": 1}]', "utf-8")
+    async with served("--write", "--ddl", "--files", tmp_path, tmp_path / "a.db") as wire:
+        for tool, arguments, place in (
+            ("copy_from_file", {"file": "value.jsonl", "table": "t"}, "Record 2: "),
+            ("copy_from_file", {"file": "value.jsonl", "table": "new", "dry_run": True}, "Record 2: "),
+            ("copy_from_file", {"file": "field.json", "table": "new"}, ""),
+            ("query_rows", {"sql": 'SELECT * FROM "value.jsonl"'}, "`value.jsonl`: "),
+            ("query_rows", {"sql": 'SELECT * FROM "field.json"'}, "`field.json`: "),
+        ):
+            done = await wire.call(tool, **arguments)
+            said = text_of(done)
+            assert done["isError"] and said.startswith(f"{place}There is half of a character"), said
+            assert "codec" not in said and "run_check" not in said, said
+        assert text_of(await wire.call("query_rows", sql="SELECT count(*) FROM t")).endswith("[0]\n")

@@ -53,7 +53,7 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
             return _answer(connections, request, send)
     except Failure:
         raise  # `Exception` below would take it too
-    except (sqlite3.Error, sqlite3.Warning, MemoryError) as error:
+    except (sqlite3.Error, sqlite3.Warning, MemoryError, UnicodeEncodeError) as error:
         path_to_write = request["path"] if request["do"] in _WRITING_OPERATIONS else None
         raise errors.explain_error(None, error, path_to_write=path_to_write) from None
     except OSError as error:

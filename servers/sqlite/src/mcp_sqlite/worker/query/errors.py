@@ -78,6 +78,12 @@ def explain_error(
     Args:
         path_to_write: the file, if it was opened to be written.
     """
+    if isinstance(error, UnicodeEncodeError):
+        return Failure(
+            "invalid",
+            "There is half of a character (a lone surrogate, as `\\ud83d`), which no text of a database can hold.",
+            "Write the whole character, or `\\ufffd`.",
+        )
     message = _quote_message(database, error, sql)
     if database is not None and database.authorizer.denial is not None:
         return _explain_denial(database, database.authorizer.denial, sql)
