@@ -6,7 +6,15 @@ import os
 import re
 import sqlite3
 
-__all__ = ["Failure", "describe_os_error", "explain_unreadable", "extended_code", "is_locked", "primary_code"]
+__all__ = [
+    "Failure",
+    "describe_os_error",
+    "explain_unreadable",
+    "extended_code",
+    "is_locked",
+    "primary_code",
+    "refuse_half_character",
+]
 
 # SQLite's words for what programs register in it, and a file made by one may need.
 _MISSING_PARTS = (
@@ -31,6 +39,15 @@ class Failure(Exception):
         self.kind = kind
         self.message = message
         self.fix = fix
+
+
+def refuse_half_character(place: str = "") -> Failure:
+    """Return that a text can't be stored, as Python can't encode it; `place` says where it is."""
+    return Failure(
+        "invalid",
+        f"{place}There is half of a character (a lone surrogate, as `\\ud83d`), which no text of a database can hold.",
+        "Write the whole character, or `\\ufffd`.",
+    )
 
 
 def describe_os_error(error: OSError) -> str:

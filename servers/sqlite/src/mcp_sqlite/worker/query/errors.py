@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mcp_sqlite.worker.connection.authorizer import SCHEMA_CHANGE, SET_PRAGMAS, Authorizer, Denial, Mode
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.visible_schema import VisibleSchema
-from mcp_sqlite.worker.language.failure import Failure, extended_code, is_locked, primary_code
+from mcp_sqlite.worker.language.failure import Failure, extended_code, is_locked, primary_code, refuse_half_character
 from mcp_sqlite.worker.language.tokens import BLANK
 from mcp_sqlite.worker.query.hints import find_hint
 
@@ -79,11 +79,7 @@ def explain_error(
         path_to_write: the file, if it was opened to be written.
     """
     if isinstance(error, UnicodeEncodeError):
-        return Failure(
-            "invalid",
-            "There is half of a character (a lone surrogate, as `\\ud83d`), which no text of a database can hold.",
-            "Write the whole character, or `\\ufffd`.",
-        )
+        return refuse_half_character()
     message = _quote_message(database, error, sql)
     if database is not None and database.authorizer.denial is not None:
         return _explain_denial(database, database.authorizer.denial, sql)

@@ -23,10 +23,9 @@ from mcp_batteries.sql.transfer.records import CsvDialect
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join, set_defensive
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.visible_schema import temporary_objects_allowed
-from mcp_sqlite.worker.language.failure import Failure, primary_code
+from mcp_sqlite.worker.language.failure import Failure, primary_code, refuse_half_character
 from mcp_sqlite.worker.language.parameters import parse_parameters
 from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX
-from mcp_sqlite.worker.query.errors import explain_error
 from mcp_sqlite.worker.record_files.infer_schema import InferredTable, find_numeric_texts, infer_table
 from mcp_sqlite.worker.record_files.record_file import ENDINGS, RecordFile
 from mcp_sqlite.worker.schema import lookup
@@ -137,9 +136,8 @@ def _load_file(database: Database, folder: str, name: str) -> None:
         loaded = _fill_table(database, name, source, file)
     except Failure as failure:
         raise Failure(failure.kind, f"`{name}`: {failure.message}", failure.fix) from None
-    except UnicodeEncodeError as error:
-        failure = explain_error(None, error)
-        raise Failure(failure.kind, f"`{name}`: {failure.message}", failure.fix) from None
+    except UnicodeEncodeError:
+        raise refuse_half_character(f"`{name}`: ") from None
     except _COMPILE_ERRORS as error:
         raise _explain_load_error(name, error) from None
     numeric_texts = find_numeric_texts(loaded.table.columns, loaded.sample)
