@@ -28,8 +28,8 @@ _VIEWS = "SELECT name FROM main.sqlite_master WHERE type = 'view'"
 # How long views and triggers are compiled, before a change and behind it.
 _COMPILE_SECONDS = 0.5
 _LOST_NUMBERS = (
-    "AUTOINCREMENT gives numbers of rows that are gone again (a row with the greatest number, inserted and deleted in "
-    "the same call, keeps it):"
+    "AUTOINCREMENT gives new rows the numbers of some that are gone (a row with the greatest number, inserted and "
+    "deleted in the same call, keeps it):"
 )
 
 

@@ -18,7 +18,6 @@ from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.parameters import explain_parameters, find_placeholders
 from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX
 from mcp_sqlite.worker.schema import lookup
-from mcp_sqlite.worker.schema.full_text import list_full_text_tables
 
 __all__ = ["find_hint"]
 
@@ -377,7 +376,12 @@ def _explain_missing_column(database: Database, name: str, sql: str) -> str:
 
 
 def _names_full_text_table(database: Database, sql: str) -> bool:
-    return bool(lookup.find_named_tables(sql, [table.name for table in list_full_text_tables(database)]))
+    full_text_tables = [
+        entry.name
+        for entry in lookup.list_objects(database)
+        if lookup.parse_virtual_module(entry.sql) in lookup.FULL_TEXT_MODULES
+    ]
+    return bool(lookup.find_named_tables(sql, full_text_tables))
 
 
 def _find_remedy(message: str) -> str:
