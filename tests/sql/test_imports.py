@@ -89,7 +89,7 @@ def test_a_quote_that_is_never_closed_is_named() -> None:
         ([None, "", None], "empty"),
         (["2", "10", "9"], "all different, 2 to 10"),
         (["2", "010", "9"], 'all different, "010" to "9"'),
-        (["2", "10", "x", ""], 'all different, "10" to "x", 1 empty'),
+        (["2", "10", "x", ""], 'all different, "2" to "10", 1 empty; numbers but for 1: "x" in record 3'),
         (["a", "b", "a", "a", ""], '"a" 3, "b" 1, 1 empty'),
         ([1, 1, 2.5, 2.5, -3], "3 different, -3 to 2.5"),
         ([True, True, False, False], "true 2, false 2"),
@@ -107,6 +107,27 @@ def test_what_the_values_of_a_field_are_like(values: list[Any], told: str) -> No
     seen, records = ColumnSummary(), [["name"], *([value] for value in values)]
     assert list(seen.pass_on(iter(records))) == records
     assert seen.describe() == ([told] if values else [])
+
+
+@pytest.mark.parametrize(
+    ("values", "described"),
+    [
+        (["9,50", "-1.200,00", "14", "k.A."], '"-1.200,00" to "14"; numbers as 1.234,50 but for 1: "k.A." in record 4'),
+        (["9.50", "1,200", "-3"], '"-3" to "1,200"; numbers as 1,234.50'),
+        (["1,200", "2,300", "4,000"], '"1,200" to "4,000"'),
+        (["31.01.2026", "01.02.2026", "5.3.2025"], '"5.3.2025" to "01.02.2026"; dates as 31.12.2026'),
+        (
+            ["2026-02-01", "2026-01-31", "yesterday"],
+            '"2026-01-31" to "2026-02-01"; dates as 2026-12-31 but for 1: "yesterday" in record 3',
+        ),
+        (["01067", "99084", "80331"], '"01067" to "99084"'),
+        ([f"word {number}" for number in range(60)] + ["5"] * 2, '"5" to "word 9"'),
+    ],
+)
+def test_the_form_of_numbers_and_dates_is_named(values: list[str], described: str) -> None:
+    summary = ColumnSummary()
+    list(summary.pass_on(iter([["name"], *([value] for value in values)])))
+    assert summary.describe()[0].partition(" different, ")[2] == described
 
 
 def test_long_values_are_counted_and_not_kept() -> None:
@@ -149,7 +170,7 @@ def test_what_keeps_a_field_from_its_type_is_named_and_counted() -> None:
     summary = ColumnSummary(classify, ())
     assert len(list(summary.pass_on(iter([["n"], *([value] for value in values)])))) == 27
     exceptions = '; number but for 5: "N/A" in record 21, "-" in record 23, "1,5" in record 24'
-    assert summary.describe() == [f'24 different, "-" to "N/A", 1 empty{exceptions}']
+    assert summary.describe() == [f'24 different, "0" to "19", 1 empty{exceptions}']
 
 
 def test_a_summary_of_some_records_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["ColumnSummary", "describe_file"]
 
@@ -30,7 +30,60 @@ _MAX_LISTED_VALUES = 8
 _MAX_SHOWN_CHARACTERS = 24
 # Python reads integers of at most so many digits.
 _MAX_INTEGER_DIGITS = 4000
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+# A form that so many more values lack than have is not looked for any longer.
+_MAX_MORE_EXCEPTIONS = 50
+
+
+class _Form(NamedTuple):
+    """A way in which numbers or dates are written.
+
+    Attributes:
+        name: how a description calls it.
+        rank: orders texts of this form by what they mean.
+    """
+
+    name: str
+    pattern: re.Pattern[str]
+    rank: Callable[[str], Any] = str
+
+
+def _rank_number(text: str) -> Any:
+    """Return where a number stands; as databases order them, NaN comes last."""
+    number = _parse_number(text)
+    return (False, number, text) if number == number else (True, 0, text)
+
+
+def _parse_number(text: str) -> int | float:
+    """Return the number in `text`; as an integer if it is one, which Python compares exactly."""
+    if len(text) < _MAX_INTEGER_DIGITS and text.removeprefix("-").isdecimal():
+        return int(text)
+    return float(text)
+
+
+_NUMBERS = _Form("numbers", re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"), _rank_number)
+# A field that has one of these has no numbers.
+_CODE = re.compile(r"0[0-9]+")
+_FORMS = (
+    _NUMBERS,
+    _Form(
+        "numbers as 1,234.50",
+        re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:,[0-9]{3})+|[1-9][0-9]*)(?:\.[0-9]+)?"),
+        lambda text: float(text.replace(",", "")),
+    ),
+    _Form(
+        "numbers as 1.234,50",
+        re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?"),
+        lambda text: float(text.replace(".", "").replace(",", ".")),
+    ),
+    _Form("dates as 2026-12-31", re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")),
+    _Form("times as 2026-12-31 23:59", re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9][ T][0-2][0-9]:[0-9:.Z+-]+")),
+    _Form(
+        "dates as 31.12.2026",
+        re.compile(r"[0-3]?[0-9]\.[01]?[0-9]\.[0-9]{4}"),
+        lambda text: [int(part) for part in reversed(text.split("."))],
+    ),
+    _Form("dates with slashes", re.compile(r"[0-3]?[0-9]/[0-3]?[0-9]/(?:[0-9]{2}){1,2}")),
+)
 
 
 class ColumnSummary:
@@ -65,7 +118,7 @@ class ColumnSummary:
             self._values.append(_ValueCounts())
             self._kinds.append(_KindCounts())
         for values, kinds, value in zip(self._values, self._kinds, row, strict=False):
-            values.add(value)
+            values.add(value, self.records)
             kinds.add(self._kind(value), value, self.records)
 
     def describe(self) -> list[str]:
@@ -73,7 +126,7 @@ class ColumnSummary:
         scope = "" if self._is_complete else f"of the first {self.records:,} rows "
         lines: list[str] = []
         for values, kinds in zip(self._values, self._kinds, strict=True):
-            lines.append(scope + values.describe(self.records) + kinds.describe_exceptions(self._related))
+            lines.append(scope + values.describe(self.records, kinds.describe_exceptions(self._related)))
         return lines
 
 
@@ -100,9 +153,7 @@ class _KindCounts:
         examples = self._examples.setdefault(kind, {})
         # Most kinds have many values, and only few of them are of interest where there are few.
         if len(examples) < _MAX_EXAMPLES and self._counts[kind] <= _MAX_SEARCHED_EXAMPLES:
-            if isinstance(value, str):
-                value = value[:_MAX_SHOWN_CHARACTERS]
-            examples.setdefault(json.dumps(value, ensure_ascii=False, default=repr)[:_MAX_SHOWN_CHARACTERS], record)
+            examples.setdefault(_to_example(value), record)
 
     def describe_exceptions(self, related: Sequence[frozenset[str]]) -> str:
         """Return how many values keep the field from the kind that most of them have; empty where none does."""
@@ -129,19 +180,66 @@ class _KindCounts:
         return sum(self._counts[name] for name in kinds)
 
 
+class _FormMatches:
+    """The values of a field that are written in one form, and the first that are not."""
+
+    def __init__(self, form: _Form) -> None:
+        self.form = form
+        self.count = 0
+        self.exception_count = 0
+        self._exceptions: dict[str, int] = {}
+        self._least: Any = None
+        self._most: Any = None
+
+    @property
+    def is_hopeless(self) -> bool:
+        return self.exception_count > self.count + _MAX_MORE_EXCEPTIONS
+
+    def add(self, value: Any, text: str, record: int) -> None:
+        if not self._matches(value, text):
+            self.exception_count += 1
+            if len(self._exceptions) < _MAX_EXAMPLES:
+                self._exceptions.setdefault(_to_example(value), record)
+            return
+        self.count += 1
+        rank = (self.form.rank(text), text)
+        self._least = min(rank, self._least or rank)
+        self._most = max(rank, self._most or rank)
+
+    def _matches(self, value: Any, text: str) -> bool:
+        if isinstance(value, str):
+            return self.form.pattern.fullmatch(text) is not None
+        return self.form is _NUMBERS and isinstance(value, int | float)
+
+    @property
+    def range(self) -> tuple[str, str]:
+        """The least and the greatest of the values."""
+        return self._least[-1], self._most[-1]
+
+    def describe_exceptions(self) -> str:
+        """Return how many values are not written so, and the first of them."""
+        examples = [f"{value} in record {record:,}" for value, record in self._exceptions.items()]
+        return f" but for {self.exception_count:,}: {', '.join(examples)}"
+
+
+def _to_example(value: Any) -> str:
+    """Return a value as JSON; of a long one the beginning."""
+    if isinstance(value, str):
+        value = value[:_MAX_SHOWN_CHARACTERS]
+    return json.dumps(value, ensure_ascii=False, default=repr)[:_MAX_SHOWN_CHARACTERS]
+
+
 class _ValueCounts:
     """Counts the different values of a field, and keeps the least and the greatest."""
 
     def __init__(self) -> None:
         self._times: dict[Any, int] = {}
         self._count = 0
-        self._least: Any = None
-        self._most: Any = None
-        self._are_numbers = True
         self._has_texts = False
         self._texts: list[str] = []
+        self._forms = [_FormMatches(form) for form in _FORMS]
 
-    def add(self, value: Any) -> None:
+    def add(self, value: Any, record: int) -> None:
         if value is None or value == "":
             return
         self._count += 1
@@ -149,33 +247,32 @@ class _ValueCounts:
             self._has_texts = True
         if isinstance(value, bool | dict | list | bytes):
             value = json.dumps(value, ensure_ascii=False, default=repr)
-            self._are_numbers = False
+            self._forms = []
+        text = str(value)
+        if _CODE.fullmatch(text):
+            self._forms = []
+        for matches in self._forms:
+            matches.add(value, text, record)
+        if any(matches.is_hopeless for matches in self._forms):
+            self._forms = [matches for matches in self._forms if not matches.is_hopeless]
         key = _value_key(value)
         if key in self._times:
             self._times[key] += 1
             return
         if len(self._times) <= _MAX_DIFFERENT_VALUES:
             self._times[key] = 1
-        self._update_range(value)
-
-    def _update_range(self, value: Any) -> None:
-        """Note the least and the greatest value, as texts and, as long as all are numbers, as numbers."""
-        text = str(value)
         if self._texts:
             self._texts = [min(text, *self._texts), max(text, *self._texts)]
         else:
             self._texts = [text, text]
-        if not self._are_numbers or not _is_number(value, text):
-            self._are_numbers = False
-            return
-        number = _parse_number(text)
-        # As databases order them, NaN comes last.
-        rank = (False, number, text) if number == number else (True, 0, text)
-        self._least = min(rank, self._least or rank)
-        self._most = max(rank, self._most or rank)
 
-    def describe(self, records: int) -> str:
-        """Return what the values are like, in a few words; `records` says how many there could be."""
+    def describe(self, records: int, kind_exceptions: str = "") -> str:
+        """Return what the values are like, in a few words.
+
+        Args:
+            records: how many values there could be.
+            kind_exceptions: which of them keep the field from a type.
+        """
         if not self._times:
             return "empty"
         empty = ""
@@ -183,9 +280,36 @@ class _ValueCounts:
             empty = f", {records - self._count:,} empty"
         if self._has_few_values():
             ranked = sorted(self._times.items(), key=lambda item: -item[1])
-            return ", ".join(f"{self._format(str(key))} {times:,}" for key, times in ranked) + empty
-        least, most = self._range()
-        return f"{self._describe_number()} different, {self._format(least)} to {self._format(most)}{empty}"
+            return ", ".join(f"{self._format(str(key))} {times:,}" for key, times in ranked) + empty + kind_exceptions
+        form = self._find_form()
+        least, most = form.range if form else self._texts
+        values = f"{self._describe_number()} different, {self._format(least)} to {self._format(most)}{empty}"
+        return values + (kind_exceptions or self._describe_form(form))
+
+    def _describe_form(self, matches: _FormMatches | None) -> str:
+        """Return how the values are written; empty where that is plain."""
+        if matches is None:
+            return ""
+        if matches.exception_count:
+            return f"; {matches.form.name}{matches.describe_exceptions()}"
+        if matches.form is _NUMBERS:
+            return ""
+        return f"; {matches.form.name}"
+
+    def _find_form(self) -> _FormMatches | None:
+        """Return the form of at least half of the values; None if none is, or if two may be."""
+        if not self._forms:
+            return None
+        best = max(self._forms, key=lambda matches: matches.count)
+        if 2 * best.exception_count > self._count:
+            return None
+        # 1,234 may be either.
+        is_ambiguous = [matches.count for matches in self._forms].count(best.count) > 1
+        return None if is_ambiguous and best.form is not _NUMBERS else best
+
+    def _are_numbers(self) -> bool:
+        form = self._find_form()
+        return form is not None and form.form is _NUMBERS and not form.exception_count
 
     def _describe_number(self) -> str:
         """Return how many different values there are."""
@@ -196,13 +320,6 @@ class _ValueCounts:
             return f"{different:,}"
         return f"more than {_MAX_DIFFERENT_VALUES:,}"
 
-    def _range(self) -> tuple[str, str]:
-        """Return the least and the greatest value, as numbers if all are."""
-        if self._are_numbers:
-            return self._least[-1], self._most[-1]
-        least, most = self._texts
-        return least, most
-
     def _has_few_values(self) -> bool:
         different = len(self._times)
         if different > _MAX_LISTED_VALUES or 2 * different > self._count:
@@ -212,7 +329,7 @@ class _ValueCounts:
     def _format(self, text: str) -> str:
         if len(text) > _MAX_SHOWN_CHARACTERS:
             text = f"{text[: _MAX_SHOWN_CHARACTERS - 1]}…"
-        if self._has_texts and not self._are_numbers:
+        if self._has_texts and not self._are_numbers():
             return json.dumps(text, ensure_ascii=False)
         return text
 
@@ -224,16 +341,3 @@ def _value_key(value: Any) -> Any:
     if value != value:  # NaN equals nothing, not even itself.
         return "nan"
     return value
-
-
-def _is_number(value: Any, text: str) -> bool:
-    if isinstance(value, str):
-        return _NUMBER.fullmatch(text) is not None
-    return isinstance(value, int | float)
-
-
-def _parse_number(text: str) -> int | float:
-    """Return the number in `text`; as an integer if it is one, which Python compares exactly."""
-    if len(text) < _MAX_INTEGER_DIGITS and text.removeprefix("-").isdecimal():
-        return int(text)
-    return float(text)
