@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_batteries.sql.results import row_files
 from mcp_batteries.sql.results.row_files import RowFiles
 
 
@@ -15,14 +16,14 @@ def listed(folder: Path) -> str:
 
 
 def test_few_files_are_listed_with_their_first_lines(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("\ufeffNr;Betrag\r\n 1;1.200,50 €\r\n2;\r\n3;0\r\n".encode())
+    (tmp_path / "a.csv").write_bytes("\ufeffNr;Betrag\r\n 1;1.200,50 €\r\n2;\r\n".encode())
     (tmp_path / "b.tsv").write_bytes("Größe\tName\n1\tMüller".encode("cp1252"))
     (tmp_path / "c.json").write_text(json.dumps([{"id": 1, "name": "x\ny"}], indent=4), "utf-8")
     (tmp_path / "d.jsonl").write_text(json.dumps({"text": "é" * 3000}, ensure_ascii=False) + "\n", "utf-8")
     (tmp_path / "e.csv").write_text("a,b\x1b[2J\n", "utf-16")
     assert listed(tmp_path).split("\n") == [
         "the folder for files: 5 files with rows",
-        "- a.csv: 40 bytes, 4 lines",
+        "- a.csv: 35 bytes, 3 lines",
         "  |Nr;Betrag",
         "  | 1;1.200,50 €",
         "  |2;",
@@ -36,6 +37,48 @@ def test_few_files_are_listed_with_their_first_lines(tmp_path: Path) -> None:
         "- e.csv: 18 bytes",
         r"  |a,b\x1b[2J",
     ]
+
+
+def test_the_fields_of_small_files_are_described(tmp_path: Path) -> None:
+    rows = "".join(f"{day:02}.02.2026;{day},5;x;\n\n" for day in range(1, 29))
+    (tmp_path / "a.csv").write_text(f"\nDay;Sum;Note;\n{rows}", "utf-8")
+    (tmp_path / "b.json").write_text(json.dumps([{"n: 1\n": n, "ok": n > 1, "t": "a  b"} for n in range(4)]), "utf-8")
+    (tmp_path / "c.csv").write_text("one\n1\n\n2\n", "utf-8")
+    (tmp_path / "d.csv").write_text(",".join(map(str, range(35))) + ("\n" + "," * 34) * 3, "utf-8")
+    (tmp_path / "e.csv").write_text('a,b\n1,"x\n\ny"\n\n2,z\n3,z\n', "utf-8")
+    lines = listed(tmp_path).split("\n")
+    assert lines[1:13] == [
+        "- a.csv: 566 bytes, 28 rows, 29 blank lines, fields are separated by semicolons, numbers have a decimal comma in "
+        "`Sum`, fields without a name and without values are left out",
+        '  Day: all different, "01.02.2026" to "28.02.2026"; dates as 31.12.2026',
+        "  Sum: all different, 1.5 to 28.5",
+        '  Note: "x":28',
+        "- b.json: 162 bytes, 4 rows",
+        "  n: 1 : all different, 0 to 3",
+        "  ok: false:2, true:2",
+        '  t: "a  b":4',
+        "- c.csv: 9 bytes, 3 rows",
+        "  one: all different, 1 to 2, 1 empty",
+        "- d.csv: 199 bytes, 3 rows",
+        "  0: empty",
+    ]
+    assert lines[-5:-1] == [
+        "  29: empty",
+        "  … 5 more fields",
+        "- e.csv: 22 bytes, 3 rows",
+        "  a: all different, 1 to 3",
+    ]
+
+
+def test_of_a_file_that_is_no_table_the_first_lines_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3\n4,5\n", "utf-8")
+    assert listed(tmp_path).split("\n")[1:] == ["- a.csv: 14 bytes, 4 lines", "  |a,b", "  |1,2", "  |3"]
+
+
+def test_without_time_the_first_lines_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n2\n3\n4\n", "utf-8")
+    monkeypatch.setattr(row_files, "_DESCRIPTION_SECONDS", -1)
+    assert listed(tmp_path).split("\n")[1:] == ["- a.csv: 10 bytes, 5 lines", "  |a", "  |1", "  |2"]
 
 
 def test_of_what_is_no_file_of_the_folder_nothing_is_read(tmp_path: Path) -> None:

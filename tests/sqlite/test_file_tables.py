@@ -320,7 +320,7 @@ def test_decimal_commas_are_numbers_where_the_whole_column_has_them(worker: Work
     ]  # fmt: skip
     assert asked["files"] == [
         "`in.csv`: fields are separated by semicolons, numbers have a decimal comma in `a`, `c`, "
-        '`b` is text because of "1,5", and compared as text, `d` is text because of "0123,5", and compared as text'
+        '`b` is text because of "x", and compared as text, `d` is text because of "0123,5", and compared as text'
     ]
     run(worker.path, "CREATE TABLE n (a REAL, b TEXT, c TEXT, d, e)")
     worker.ask("", "import", folder=str(worker.folder), name="in.csv", table="n", make=False, dry_run=False)
@@ -380,6 +380,14 @@ async def test_a_change_tells_how_it_read_files(tmp_path: Path) -> None:
         told = "`a.csv`: fields are separated by semicolons, numbers have a decimal comma in `x`"
         assert f"\nFiles:\n{told}\n" in said
         assert "Files:" not in text_of(await wire.call("write_rows", sql=sql.format("b"), dry_run=True))
+
+
+@pytest.mark.anyio
+async def test_an_answer_says_once_how_it_read_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;y\n1;2\n")
+    async with served("--files", tmp_path, make(tmp_path / "app.db")) as wire:
+        sql = "; ".join(['SELECT * FROM "a.csv"'] * 3)
+        assert text_of(await wire.call("query_rows", sql=sql)).count("separated by semicolons") == 1
 
 
 @pytest.mark.anyio

@@ -30,7 +30,7 @@ async def test_a_new_table_is_guessed_shown_and_made(tmp_path: Path, folder: Pat
         '"id" INTEGER: all different, 1 to 3',
         '"amount" REAL: all different, -20 to 1.5, 1 empty',
         '"code" TEXT: all different, "007" to "123"',
-        '"when it was" TEXT: all different, "2026-01-31" to "2026-02-01", 1 empty',
+        '"when it was" TEXT: all different, "2026-01-31" to "2026-02-01", 1 empty; dates as 2026-12-31',
         '"note" TEXT: all different, "a, b" to "é", 1 empty',
     ]
     shown = '"id" INTEGER, "amount" REAL, "code" TEXT, "when it was" TEXT, "note" TEXT'

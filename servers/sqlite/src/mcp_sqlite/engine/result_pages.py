@@ -153,6 +153,7 @@ class ResultPages:
     ) -> RowPage:
         """Return the first page of a result, whose other rows a worker has written to `spool`, or writes still."""
         notes = _list_notes(reply)
+        source_notes = reply.get("files", ())
         cursor = None
         if remainder is not None:
             file = open(spool, "rb")  # noqa: SIM115 - a local file, kept with the result
@@ -160,7 +161,7 @@ class ResultPages:
             with contextlib.suppress(PermissionError):
                 os.unlink(spool)
             name = secrets.token_urlsafe(9)
-            self._results[name] = _Result(statement, reply["columns"], file, remainder, notes)
+            self._results[name] = _Result(statement, reply["columns"], file, remainder, [*notes, *source_notes])
             while len(self._results) > _MAX_RESULTS:
                 _, oldest = self._results.popitem(last=False)
                 oldest.finalizer()
@@ -173,6 +174,7 @@ class ResultPages:
             cursor=cursor,
             cut=reply["cut"],
             notes=notes,
+            source_notes=source_notes,
         )
 
     @contextlib.contextmanager
@@ -303,7 +305,7 @@ def _list_notes(reply: Mapping[str, Any]) -> list[str]:
         notes.append(", ".join(map(_describe_text, texts[:_MAX_NAMED_TEXTS])))
     if reply.get("misses_case"):
         notes.append("LIKE and NOCASE ignore the case of ASCII letters only: others match in the case that they are in")
-    return [*notes, *reply.get("files", ())]
+    return notes
 
 
 def _describe_text(text: str) -> str:

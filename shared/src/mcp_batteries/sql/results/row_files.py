@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import BinaryIO
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, BinaryIO
 
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import describe_os_error
 from mcp_batteries.sql.results.rows import format_count, format_size, to_one_line
+from mcp_batteries.sql.transfer.column_summary import ColumnSummary, summarize_fields
 from mcp_batteries.sql.transfer.files import READ_FILE_SUFFIXES, list_files, open_served_file
+from mcp_batteries.sql.transfer.records import build_record, detect_dialect, read_csv_records, read_json_records
 
 __all__ = ["RowFileFolder", "RowFiles"]
 
@@ -29,6 +34,13 @@ _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LINE_END = re.compile(r"\s*\n\s*")
 # Bytes of a file whose lines are counted.
 _MAX_COUNTED_BYTES = 10_000_000
+# Bytes of a file whose fields are described, and the seconds that all such files together may take.
+_MAX_DESCRIBED_BYTES = 400_000
+_DESCRIPTION_SECONDS = 0.6
+_MAX_DESCRIBED_FIELDS = 30
+# The first lines of a file show so few rows themselves.
+_MAX_HEAD_ROWS = _MAX_HEAD_LINES - 1
+_RECORDS_BETWEEN_CHECKS = 256
 
 
 class _UnreadableFile(Exception):
@@ -43,17 +55,22 @@ class RowFile:
         size: in bytes.
         facts: what is known of its text, such as the number of lines.
         head: its first lines; of long ones the beginning.
+        fields: instead, what the values of each field are like.
     """
 
     name: str
     size: int
     facts: Sequence[str] = ()
     head: Sequence[str] = ()
+    fields: Sequence[str] = ()
 
     def lines(self) -> list[str]:
-        """Return a line for the file, and one for each line of its head."""
+        """Return a line for the file, and one for each field or line of its head."""
         line = f"- {self.name}: {', '.join([format_size(self.size), *self.facts])}"
-        return [to_one_line(line), *(f"  |{to_one_line(text)}" for text in self.head)]
+        fields = [f"  {to_one_line(text)}" for text in self.fields[:_MAX_DESCRIBED_FIELDS]]
+        if len(self.fields) > _MAX_DESCRIBED_FIELDS:
+            fields.append(f"  … {len(self.fields) - _MAX_DESCRIBED_FIELDS} more fields")
+        return [to_one_line(line), *fields, *(f"  |{to_one_line(text)}" for text in self.head)]
 
 
 @dataclass(frozen=True)
@@ -73,11 +90,12 @@ class RowFiles:
         """Return the files with rows in a folder and below it, but those that go away meanwhile; None without one.
 
         Args:
-            with_lines: show the first lines of few files.
+            with_lines: describe the fields of few files, or show their first lines.
         """
         if folder is None:
             return None
         names = [name for name in list_files(folder) if name.lower().endswith(READ_FILE_SUFFIXES)]
+        deadline = time.monotonic() + _DESCRIPTION_SECONDS
         files: list[RowFile] = []
         for name in names[:_MAX_NAMED_FILES]:
             try:
@@ -86,7 +104,7 @@ class RowFiles:
                 continue
             file = RowFile(name, size)
             if with_lines and len(names) <= _MAX_SHOWN_FILES and name.lower().endswith(_TEXT_SUFFIXES):
-                file = _with_head(folder, file)
+                file = _with_fields(folder, file, deadline) or _with_head(folder, file)
             files.append(file)
         return cls(files, len(names))
 
@@ -116,6 +134,73 @@ class RowFileFolder:
         """Return its files with rows; None where there is no folder."""
         with_lines = self.may_show_lines()
         return await run_in_thread(lambda _: RowFiles.in_folder(self.path, with_lines=with_lines))
+
+
+def _with_fields(folder: str, file: RowFile, deadline: float) -> RowFile | None:
+    """Return a file with what its fields are like; None where its first lines say more, or can be had sooner."""
+    if file.size > _MAX_DESCRIBED_BYTES:
+        return None
+    summary = ColumnSummary()
+    try:
+        with open_served_file(folder, file.name, _make_unreadable, describe_os_error) as raw:
+            content = _RecordReader(raw, file.name.lower(), deadline)
+            fields = content.describe_fields(summary)
+            facts = [format_count(summary.records, "row"), *content.facts]
+    except (_UnreadableFile, OSError):
+        return None
+    if summary.records <= _MAX_HEAD_ROWS:
+        return None
+    return replace(file, facts=facts, fields=fields)
+
+
+class _RecordReader:
+    """Reads the records of a file until a deadline.
+
+    Attributes:
+        facts: what is unusual in the file.
+    """
+
+    def __init__(self, raw: BinaryIO, name: str, deadline: float) -> None:
+        self._raw = raw
+        self._name = name
+        self._deadline = deadline
+        self.facts: list[str] = []
+
+    def describe_fields(self, summary: ColumnSummary) -> list[str]:
+        """Return a line on each field."""
+        if self._name.endswith((".json", ".jsonl")):
+            records = read_json_records(self._raw, _make_unreadable, _parse_json, grows=True)
+            return summarize_fields(self._until_deadline(records), summary)
+        dialect = detect_dialect(
+            self._raw, _make_unreadable, tabs=self._name.endswith(".tsv"), pass_on=self._until_deadline
+        )
+        records = read_csv_records(self._raw, _make_unreadable, dialect)
+        names = next(records, list[str]())
+        fields = summarize_fields(self._until_deadline(chain([names], records)), summary)
+        blank_line_count = self._count_blank_lines(summary.records)
+        if blank_line_count:
+            self.facts.append(format_count(blank_line_count, "blank line"))
+        self.facts += filter(None, [dialect.describe(list(names))])
+        return fields
+
+    def _until_deadline(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
+        for number, record in enumerate(records):
+            if number % _RECORDS_BETWEEN_CHECKS == 0 and time.monotonic() > self._deadline:
+                raise _UnreadableFile("there was no time to read it")
+            yield record
+
+    def _count_blank_lines(self, row_count: int) -> int:
+        """Return how many lines hold nothing; 0 where some of these are rows, or parts of one."""
+        self._raw.seek(0)
+        lines = self._raw.readlines()
+        blank_line_count = sum(not line.strip() for line in lines)
+        header_count = 1
+        is_apart_from_rows = len(lines) == header_count + row_count + blank_line_count
+        return blank_line_count if is_apart_from_rows else 0
+
+
+def _parse_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=build_record)
 
 
 def _with_head(folder: str, file: RowFile) -> RowFile:

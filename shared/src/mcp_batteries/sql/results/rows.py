@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_batteries.server.calling.results import is_answering_script
@@ -49,6 +49,8 @@ class RowPage:
         start: number of the first row, from 1.
         cursor: the cursor of the next page; None if these rows are the last.
         cut: cells shortened so far.
+        notes: remarks on these rows.
+        source_notes: remarks on what they were read from, which an answer makes once.
         more: whether further rows exist without a cursor.
     """
 
@@ -59,6 +61,7 @@ class RowPage:
     cursor: str | None
     cut: int = 0
     notes: Sequence[str] = ()
+    source_notes: Sequence[str] = ()
     more: bool = False
 
     def text(self) -> str:
@@ -69,7 +72,7 @@ class RowPage:
             head = f"rows {self.start} to {last}, the last"
         else:
             head = format_count(self.rows, "row")
-        facts = [head, *self.notes]
+        facts = [head, *self.notes, *self.source_notes]
         if self.cut:
             facts.append(f"{format_count(self.cut, 'cell')} cut; read more with `max_cell` or substr()")
         if is_answering_script():
@@ -93,10 +96,13 @@ class Results:
     def text(self) -> str:
         total = len(self.results)
         texts: list[str] = []
+        known_notes: set[str] = set()
         for number, result in enumerate(self.results, 1):
             text = f"failed: {result}"
             if isinstance(result, RowPage):
-                text = result.text().rstrip("\n")
+                new_notes = [note for note in result.source_notes if note not in known_notes]
+                known_notes.update(new_notes)
+                text = replace(result, source_notes=new_notes).text().rstrip("\n")
             texts.append(f"{number} of {total}: {text}")
         return "\n".join(texts)
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["ColumnSummary", "describe_file"]
+__all__ = ["ColumnSummary", "describe_file", "summarize_fields"]
 
 # So many values are shown that keep a column from a type.
 _MAX_EXAMPLES = 3
@@ -132,11 +132,16 @@ class ColumnSummary:
 
 def describe_file(records: Iterator[list[Any]], summary: ColumnSummary) -> str:
     """Return what the values of each field of a file are like, in lines that end a message."""
+    return "\n".join(["\nIn the file:", *summarize_fields(records, summary)])
+
+
+def summarize_fields(records: Iterator[list[Any]], summary: ColumnSummary) -> list[str]:
+    """Read the records of a file, and return a line on each field with its name."""
     summarized = summary.pass_on(records)
     names = next(summarized, list[Any]())
     deque(summarized, maxlen=0)
     lines = [f"{name}: {line}" for name, line in zip(names, summary.describe(), strict=False)]
-    return "\n".join(["\nIn the file:", *(" ".join(line.split()) for line in lines)])
+    return [" ".join(line.splitlines()) for line in lines]
 
 
 class _KindCounts:
@@ -280,7 +285,7 @@ class _ValueCounts:
             empty = f", {records - self._count:,} empty"
         if self._has_few_values():
             ranked = sorted(self._times.items(), key=lambda item: -item[1])
-            return ", ".join(f"{self._format(str(key))} {times:,}" for key, times in ranked) + empty + kind_exceptions
+            return ", ".join(f"{self._format(str(key))}:{times}" for key, times in ranked) + empty + kind_exceptions
         form = self._find_form()
         least, most = form.range if form else self._texts
         values = f"{self._describe_number()} different, {self._format(least)} to {self._format(most)}{empty}"

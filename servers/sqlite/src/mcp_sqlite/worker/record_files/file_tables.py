@@ -143,7 +143,7 @@ def _load_file(database: Database, folder: str, name: str) -> None:
     numeric_texts = find_numeric_texts(loaded.table.columns, loaded.sample)
     notes = [
         loaded.dialect.describe(loaded.table.fields),
-        *_describe_numeric_texts(database, name, loaded.table.fields, numeric_texts),
+        *_describe_numeric_texts(database, name, loaded, numeric_texts),
     ]
     database.file_tables[name] = ", ".join(filter(None, notes))
 
@@ -200,18 +200,24 @@ def _insert_records(
             database.run_internal("RELEASE file")
 
 
-def _describe_numeric_texts(database: Database, table: str, fields: list[Any], positions: list[int]) -> list[str]:
+def _describe_numeric_texts(database: Database, table: str, loaded: _LoadedFile, positions: list[int]) -> list[str]:
     """Return notes on columns whose numbers stay texts: `WHERE amount > 50` compares them letter by letter."""
+    patterns = ["*[^-0-9.]*"]
+    if loaded.dialect.delimiter != ",":
+        # All others would be numbers with a decimal comma.
+        patterns.insert(0, "*[^-0-9.,]*")
     notes: list[str] = []
     for position in positions[:_MAX_NAMED_COLUMNS]:
-        name = str(fields[position]).strip()
+        name = str(loaded.table.fields[position]).strip()
         column = quote_identifier(name)
-        rows = database.run_internal(
-            f"SELECT substr({column}, 1, 24) FROM temp.{quote_identifier(table)} "
-            f"WHERE {column} GLOB '*[^-0-9.]*' LIMIT 1"
-        )
         cause = ""
-        for (example,) in rows:
-            cause = f" because of {json.dumps(str(example), ensure_ascii=False)}"
+        for pattern in patterns:
+            rows = database.run_internal(
+                f"SELECT substr({column}, 1, 24) FROM temp.{quote_identifier(table)} WHERE {column} GLOB ? LIMIT 1",
+                [pattern],
+            )
+            if rows:
+                cause = f" because of {json.dumps(str(rows[0][0]), ensure_ascii=False)}"
+                break
         notes.append(f"`{name}` is text{cause}, and compared as text")
     return notes
