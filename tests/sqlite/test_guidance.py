@@ -108,7 +108,7 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
         assert legend.startswith(
             "(no indexes, CHECK, ON DELETE or triggers; in brackets: the values of columns with few,"
         )
-        assert "`to`: least and greatest" in legend and "NOT NULL" not in said
+        assert "`to`: least and greatest, null:rows if any)" in legend and "NOT NULL" not in said
         described = text_of(await wire.call("get_table", table="customers"))
         assert 'frequent values:\n- state: "active" (40), "gone" (20)\n' in described
         assert ";\nfrequent" in described and "- name" not in described and "columns:" not in described
@@ -131,7 +131,7 @@ async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
         visits = f"- visits 3,000 rows: id (key), day date! {days}, at text {at}, code text {code}, free (1 to 3000), "
         assert f'{visits}k! ("0":750|"1":750|"2":750|"3":750)\n' in said, said
         assert "(!: NOT NULL; no indexes" in said and '"gone":20' in said
-        assert "times of one form, null:rows if any, in tables up to 100,000 rows)" in said
+        assert "null:rows if any; times are written as the least one, unless others are named)" in said
     run(shop, "UPDATE visits SET day = '2025-01-31 10:00' WHERE id = 30")
     async with served(shop) as wire:
         assert '2033-03-20", 1 of another form than the first, as "2025-01-31 10:00")' in text_of(
@@ -159,7 +159,7 @@ async def test_a_short_list_tells_what_a_change_may_meet(shop: Path) -> None:
     )
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
-        assert "(behind `;` all indexes, CHECK, ON DELETE and triggers; in" in said and "; ->?: by its name)" in said
+        assert "(behind `;` all indexes, CHECK, ON DELETE, triggers; in" in said and "; ->?: by its name)" in said
         parts = (
             "; UNIQUE (n, …) WHERE …; UNIQUE (code); INDEX (n); INDEX (lower(code)) WHERE n > 1; CHECK(n > 0); "
             "CHECK (code <> ')' /* CHECK (no) */ AND (of > 0)); of ON DELETE CASCADE; 1 trigger\n"

@@ -23,7 +23,7 @@ __all__ = ["Backup", "Catalog", "Check", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
 # What tables may differ in that stand in one line.
-_DIFFERENCES = ("name", "rows", "exact", "obstacle", "values_gap")
+_DIFFERENCES = ("name", "rows", "exact", "obstacle", "values_gap", "has_ranges")
 # Characters of a description; hardly any is that long.
 _MAX_LENGTH = 20_000
 # Characters of a trigger: some are longer than all else that is said of their table.
@@ -35,6 +35,7 @@ _HOW_TO_FIND_NEAREST = (
     "vector of another row by a subquery"
 )
 _GENERATED = (2, 3)
+_TIME_RANGE = re.compile(r'"[0-9]{4}-[01][0-9]-[0-3][0-9][^"]*" to "')
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
         legend.append("!: NOT NULL")
     indexes = "indexes" if all(table["profiled"] for table in detailed) else "UNIQUE"
     if any(table["constraints"] for table in detailed):
-        legend.append(f"behind `;` all {indexes}, CHECK, ON DELETE and triggers")
+        legend.append(f"behind `;` all {indexes}, CHECK, ON DELETE, triggers")
     elif detailed:
         legend.append(f"no {indexes}, CHECK, ON DELETE or triggers")
     legend += _describe_values(tables)
@@ -131,10 +132,14 @@ def _describe_values(tables: Sequence[_Json]) -> list[str]:
     if any(table["sampled"] for table in tables_with_values):
         legend.append("behind ~ those of about 1,000 rows only")
     if any(table["ranges"] for table in tables):
-        words = "`to`: least and greatest, times of one form"
+        words = "`to`: least and greatest"
         if any(table["profiled"] for table in tables):
-            words += ", null:rows if any, in tables up to 100,000 rows"
+            words += ", null:rows if any"
         legend.append(words)
+        if any(not table["has_ranges"] for table in tables):
+            legend.append("neither in tables over 100,000 rows or not counted")
+        if any(_TIME_RANGE.match(text) for table in tables for text in table["ranges"].values()):
+            legend.append("times are written as the least one, unless others are named")
     return legend
 
 

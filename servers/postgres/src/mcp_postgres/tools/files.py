@@ -21,7 +21,7 @@ async def copy_to_file(
 ) -> Export:
     """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
 
-    It is made in the operator's folder for files; .jsonl has an object per line. To see rows use `query_rows`.
+    It is made in the folder for files; .jsonl has an object per line. To see rows use `query_rows`.
     """
     return await export_rows(pools, database.read(sql), file)
 
@@ -37,7 +37,7 @@ async def copy_from_file(
     nulls: Nulls = None,
     dry_run: DryRun = False,
 ) -> TextResult:
-    """Insert a .csv (with a header), .json, .jsonl or .parquet file of the operator's folder into a table, all or
+    """Insert a .csv (with a header), .json, .jsonl or .parquet file of the folder for files into a table, all or
     nothing.
 
     With `edit_schema` a missing table is made; `dry_run` shows its types and values. For a few rows use `write_rows`.

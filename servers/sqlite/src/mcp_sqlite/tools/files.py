@@ -40,7 +40,7 @@ async def copy_to_file(
 ) -> Export:
     """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
 
-    It is made in the operator's folder for files. To see rows use `query_rows`, to copy all tables `copy_database`.
+    It is made in the folder for files. To see rows use `query_rows`, to copy all tables `copy_database`.
     """
     return await files.export_rows(pool, database.read(sql, parameters), file)
 
@@ -53,7 +53,7 @@ async def copy_database(
     file: Annotated[NewFile, trusted(Policy.new_database_file), NEW_FILE],
     database: Annotated[WholeDatabase, trusted(Policy.whole_database), DATABASE] = default(""),
 ) -> Backup:
-    """Copy a database, consistent while others write, into a new .db file in the export folder.
+    """Copy a database, consistent while others write, into a new .db file in the folder for files.
 
     Rows only: `copy_to_file`.
     """
@@ -71,7 +71,7 @@ async def copy_from_file(
     nulls: Nulls = None,
     dry_run: DryRun = False,
 ) -> TextResult:
-    """Insert a .csv (with a header), .json, .jsonl or .parquet file of the operator's folder into a table, all or
+    """Insert a .csv (with a header), .json, .jsonl or .parquet file of the folder for files into a table, all or
     nothing.
 
     With `edit_schema` a missing table is made; `dry_run` shows its types and values. For a few rows use `write_rows`.

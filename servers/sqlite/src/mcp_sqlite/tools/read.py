@@ -112,7 +112,7 @@ async def query_rows(
     """Run statements that only read (SELECT, WITH, VALUES, EXPLAIN, reading PRAGMAs) and get their rows.
 
     Several statements, separated by `;`, see the same state of the data. With `database` as `one,other` both can be
-    joined: `other.table`. `FROM "below/a.csv"` reads a file where `copy_to_file` writes. The answer is a JSON array a
+    joined: `other.table`. `FROM "sub/a.csv"` reads `copy_to_file`'s folder for files. The answer is a JSON array a
     line, first the columns, then each row; integers beyond 2^53 are text. If it is truncated, call with `cursor` alone.
     To see which tables there are use `list_tables`, why a query is slow `explain_query`.
     """

@@ -67,7 +67,7 @@ __all__ = [
 # A table's resource shows so many of its rows.
 _PAGE_ROWS = 100
 
-_NAMED = "Name it from the folder for files on, `a.csv` or `below/a.csv`; no part begins with a dot."
+_NAMED = "Name it from the folder for files on, `a.csv` or `sub/a.csv`; no part begins with a dot."
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -238,7 +238,7 @@ def _explain_file_name(database: Database, name: str) -> str:
         return ""
     if database.folder is None:
         return "Files can be read as tables where the operator names their folder with `--files`."
-    example = name if name in database.file_tables else "below/a.csv"
+    example = name if name in database.file_tables else "sub/a.csv"
     return f'The name of a file stands in quotes: FROM "{example}".'
 
 

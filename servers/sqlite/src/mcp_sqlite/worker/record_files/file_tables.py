@@ -126,7 +126,7 @@ def _load_file(database: Database, folder: str, name: str) -> None:
         raise Failure(
             "refused",
             f"`{name[:200]}` is not a name of a file here.",
-            "Name it from the folder for files on: `a.csv`, `below/a.csv`.",
+            "Name it from the folder for files on: `a.csv`, `sub/a.csv`.",
         )
     source = RecordFile(folder, path, database.interrupt)
     file = source.read_snapshot(_MAX_FILE_BYTES - database.file_bytes_read)

@@ -213,6 +213,7 @@ def _describe_entry(
         "more": max(0, len(columns) - _MAX_COLUMNS),
         "values": values.values,
         "ranges": values.ranges,
+        "has_ranges": shape.kind != "table" or _can_have_ranges(rows),
         "counts": values.has_counts,
         "sampled": values.is_sample,
         "values_gap": values.gap,
@@ -242,11 +243,16 @@ def _read_values(
     for column, items in counts.by_column.items():
         values[column] = [f"{item.text}:{item.frequency}" if has_counts else item.text for item in items]
     ranges = _Ranges({}, Gap.NONE)
-    if layout.is_detailed and rows.number and rows.is_at_most(_MAX_ROWS_WITH_RANGES):
+    if layout.is_detailed and rows.number and _can_have_ranges(rows):
         unlisted = [column for column in columns if not _is_number_key(column) and column.name not in values]
         ranges = _read_ranges(database, table, unlisted, shape.keys, layout, deadline)
     gap = find_worse_gap(counts.gap, ranges.gap)
     return _Values(values, ranges.by_column, has_counts, is_sample=bool(counts.sample), gap=gap)
+
+
+def _can_have_ranges(rows: RowCount) -> bool:
+    """Return whether a table has few enough rows to look for ranges."""
+    return rows.is_at_most(_MAX_ROWS_WITH_RANGES)
 
 
 def _is_number_key(column: Column) -> bool:
