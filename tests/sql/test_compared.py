@@ -39,7 +39,7 @@ only in now: 0 rows
 only in old: 1 row
 ["id","name","amount"]
 [4,"four",4]
-changed: 3 rows (now | old: key)
+changed: 3 rows, letter case and NULL count (now | old: key)
 name, 3 rows
 - "two" | "Two": 2, 3
 - null | "": 5
@@ -173,6 +173,11 @@ async def test_both_servers_tell_it_alike(wire: Any) -> None:
     assert await told(wire, table="now", compare_with="old") == DIFFERS
     assert (await told(wire, table="old", compare_with="now")).startswith("old 5 rows, now 4 rows; matched by ")
     assert await told(wire, table="now", compare_with="now") == "now 4 rows, now 4 rows; matched by id\nNo row differs."
+    counts = "".join(line for line in DIFFERS.splitlines(keepends=True) if line[0] not in "[-").replace(
+        " (now | old: key)", ""
+    )
+    assert await told(wire, table="now", compare_with="old", sample=0) == counts.rstrip()
+    assert "- … 1 more\n" in await told(wire, table="now", compare_with="old", sample=1)
     how = "whole rows are compared: they share no key"
     assert await told(wire, table="seen", compare_with="twice") == TWICE.format(how=how)
     said = await told(wire, table="now", compare_with="twice")
@@ -190,7 +195,7 @@ ODD = {
     "values with line ends of Unicode": (
         "CREATE TABLE a (id integer PRIMARY KEY, t text); CREATE TABLE b (id integer PRIMARY KEY, t text);"
         "INSERT INTO a VALUES (1, 'x\u2028y'), (2, '\x85'); INSERT INTO b VALUES (1, 'x\u2028y'), (2, 'z\u2029')",
-        'changed: 1 row (a | b: key)\nt, 1 row\n- "\\x85" | "z\\u2029": 2',
+        'changed: 1 row, letter case and NULL count (a | b: key)\nt, 1 row\n- "\\x85" | "z\\u2029": 2',
     ),
     "keys that are null": (
         "CREATE TABLE a (id integer PRIMARY KEY, t text); CREATE TABLE b (id integer, t text);"
@@ -201,21 +206,21 @@ ODD = {
         f"CREATE TABLE a (id integer PRIMARY KEY, {columns_of(400)});"
         f"CREATE TABLE b (id integer PRIMARY KEY, {columns_of(400)});"
         "INSERT INTO a (id, c7) VALUES (1, 'x'), (2, 'x'); INSERT INTO b (id, c7) VALUES (1, 'x'), (2, 'y')",
-        'changed: 1 row (a | b: key)\nc7, 1 row\n- "x" | "y": 2',
+        'changed: 1 row, letter case and NULL count (a | b: key)\nc7, 1 row\n- "x" | "y": 2',
     ),
     "more columns than three of each fit in a result": (
         f"CREATE TABLE a (id integer PRIMARY KEY, {columns_of(1100)});"
         f"CREATE TABLE b (id integer PRIMARY KEY, {columns_of(1100)});"
         "INSERT INTO a (id, c7, c1099) VALUES (1, 'x', 'x'), (2, 'x', 'x');"
         "INSERT INTO b (id, c7, c1099) VALUES (1, 'x', 'y'), (2, 'y', 'x')",
-        'changed: 2 rows (a | b: key)\nc7, 1 row\n- "x" | "y": 2\nc1099, 1 row\n- "x" | "y": 1',
+        'changed: 2 rows, letter case and NULL count (a | b: key)\nc7, 1 row\n- "x" | "y": 2\nc1099, 1 row\n- "x" | "y": 1',
     ),
     "many rows without a key on one side": (
         "CREATE TABLE a (id integer PRIMARY KEY, t text); INSERT INTO a WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL"
         " SELECT x + 1 FROM n WHERE x < 100000) SELECT x, 'x' FROM n; CREATE TABLE b AS SELECT * FROM a;"
         "UPDATE b SET t = 'y' WHERE id = 70000",
         "a 100,000 rows, b 100,000 rows; matched by id\nonly in a: 0 rows\nonly in b: 0 rows\n"
-        'changed: 1 row (a | b: key)\nt, 1 row\n- "x" | "y": 70000',
+        'changed: 1 row, letter case and NULL count (a | b: key)\nt, 1 row\n- "x" | "y": 70000',
     ),
     "long values that begin alike": (
         "CREATE TABLE a (id integer PRIMARY KEY, t text); CREATE TABLE b (id integer PRIMARY KEY, t text);"
@@ -230,7 +235,7 @@ ODD = {
         + "".join(f"INSERT INTO a (id) VALUES ({number});" for number in range(60))
         + "".join(f"INSERT INTO b (id, c0) VALUES ({number}, '');" for number in range(60))
         + f"UPDATE b SET {', '.join(f'c{number} = {LONG}' for number in range(90))}",
-        "changed: 60 rows (a | b: key)\n[values of the first ",
+        "changed: 60 rows, letter case and NULL count (a | b: key)\n[values of the first ",
     ),
 }  # fmt: skip
 

@@ -50,5 +50,5 @@ Nulls = Annotated[
     list[FreeText] | None, Field(max_length=50, description="Words that mean NULL in a CSV file: N/A, -.")
 ]
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]
-Sample = Annotated[int, Field(ge=0, le=20, description="Rows to show.")]
+Sample = Annotated[int | None, Field(ge=0, le=20, description="Rows to show.")]
 SearchWords = Annotated[FreeText, Field(min_length=1, max_length=1000, description="What to look for.")]

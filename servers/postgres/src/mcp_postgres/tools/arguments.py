@@ -43,7 +43,9 @@ Relation = Annotated[
 OtherRelation = Annotated[
     TableName | None,
     trusted(parse_table_name),
-    Field(description="Instead, count and list the rows in which `table` differs from this table or view."),
+    Field(
+        description="Instead, count the rows in which `table` differs from this table or view, and list 20 or `sample`."
+    ),
 ]
 _statements = Field(min_length=1, description="Statements, `;` between them.")
 Sql = Annotated[FreeText, Field(min_length=1, description="One PostgreSQL statement.")]

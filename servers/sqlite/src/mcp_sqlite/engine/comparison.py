@@ -26,14 +26,17 @@ _MAX_BYTES = 500_000
 _DIALECT = ComparisonDialect(lambda column, _, __: f"{column} COLLATE BINARY", "IS NOT")
 
 
-async def compare_rows(pool: WorkerPool, pages: ResultPages, one: Table, other: Table) -> Comparison:
+async def compare_rows(
+    pool: WorkerPool, pages: ResultPages, one: Table, other: Table, max_shown: int | None
+) -> Comparison:
     """Return in which rows two tables differ."""
 
     async def run(statements: Sequence[str]) -> RowPage | Results:
         statement = internal_statement(one.database, ";\n".join(statements))
         return await pages.read_first(statement, limit=MAX_ROWS, max_bytes=_MAX_BYTES, max_cell=MAX_CELL_CHARACTERS)
 
-    return await compare_tables(await _read_side(pool, one), await _read_side(pool, other), _DIALECT, run)
+    sides = (await _read_side(pool, one), await _read_side(pool, other))
+    return await compare_tables(*sides, _DIALECT, run, max_shown)
 
 
 async def _read_side(pool: WorkerPool, table: Table) -> TableRef:

@@ -40,7 +40,9 @@ Relation = Annotated[TableName, trusted(parse_table_name), Field(description="Ta
 OtherRelation = Annotated[
     TableName | None,
     trusted(parse_table_name),
-    Field(description="Instead, count and list the rows in which `table` differs from this table or view."),
+    Field(
+        description="Instead, count the rows in which `table` differs from this table or view, and list 20 or `sample`."
+    ),
 ]
 FullTextTable = Annotated[
     TableName | None, trusted(parse_table_name), Field(description="Full-text table, if there are several.")

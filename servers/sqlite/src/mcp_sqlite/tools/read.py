@@ -71,7 +71,7 @@ async def get_table(
     *,
     table: Relation,
     database: ServedDb = default(""),
-    sample: Sample = 0,
+    sample: Sample = None,
     compare_with: OtherRelation = None,
 ) -> TextResult:
     """Get one table's or view's columns with frequent values, keys to and from other tables, indexes, triggers and
@@ -81,8 +81,8 @@ async def get_table(
     and compares the rows of two. For other rows use `query_rows`.
     """
     if compare_with is not None:
-        return await compare_rows(pool, pages, table.of(database), compare_with.of(database))
-    return await schemas.describe_table(pool, table.of(database), sample)
+        return await compare_rows(pool, pages, table.of(database), compare_with.of(database), sample)
+    return await schemas.describe_table(pool, table.of(database), sample or 0)
 
 
 @tool("Search the schema", seconds=MAX_SECONDS)

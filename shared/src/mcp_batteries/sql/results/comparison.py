@@ -27,7 +27,7 @@ MAX_CELL_CHARACTERS = 2_000
 _MAX_SHOWN_CHARACTERS = 100
 # So many of these characters stand before the first that differs.
 _CONTEXT_CHARACTERS = 30
-# So many rows of one side only, pairs of values of a column, and keys of a pair are shown.
+# So many rows of one side only, pairs of values of a column, and keys of a pair are shown, or fewer if the caller says.
 _MAX_SHOWN = 20
 _MAX_CHARACTERS = 10_000
 # One statement reads the values of so many columns: a result has up to 1,664 in PostgreSQL and 2,000 in SQLite.
@@ -93,6 +93,7 @@ class Comparison:
         by_column: how many rows differ in each column.
         pairs: for each column, values of both sides as JSON with their keys, as far as they were read.
         notes: remarks of the server on these rows, such as what is masked in a view.
+        max_shown: how many rows of one side, pairs of values and keys of a pair are shown; 0 for numbers alone.
     """
 
     sides: tuple[TableRef, TableRef]
@@ -108,6 +109,7 @@ class Comparison:
         default_factory=dict[str, dict[tuple[str, str], list[str]]]
     )
     notes: list[str] = field(default_factory=list[str])
+    max_shown: int = _MAX_SHOWN
 
     def text(self) -> str:
         lines = self._heading()
@@ -136,33 +138,42 @@ class Comparison:
         has_columns = False
         for side, only in zip(self.sides, self.only, strict=True):
             yield f"only in {side.name}: {format_count(only.row_count, 'row')}"
-            if not only.rows:
+            rows = only.rows[: self.max_shown]
+            if not rows:
                 continue
             if not has_columns:
                 yield to_compact_json(self.columns)
                 has_columns = True
-            for row in only.rows:
+            for row in rows:
                 yield to_compact_json([_shorten(cell) for cell in row])
-            if only.row_count > len(only.rows):
-                yield f"… {only.row_count - len(only.rows):,} more"
+            if only.row_count > len(rows):
+                yield f"… {only.row_count - len(rows):,} more"
 
     def _changed_lines(self) -> Iterator[str]:
         """Yield the lines on rows with one key and other values."""
         one, other = self.sides
         if self.by_column:
-            yield f"changed: {format_count(self.changed, 'row')} ({one.name} | {other.name}: key)"
-            if self.changed > self.read_rows:
+            heading = f"changed: {format_count(self.changed, 'row')}, letter case and NULL count"
+            if self.max_shown:
+                heading += f" ({one.name} | {other.name}: key)"
+            yield heading
+            if self.max_shown and self.changed > self.read_rows:
                 yield f"[values of the first {self.read_rows} of them, in the order of the key]"
         for column, number in self.by_column.items():
             yield f"{column}, {format_count(number, 'row')}"
-            pairs = list(self.pairs.get(column, {}).items())
-            for (old, new), keys in pairs[:_MAX_SHOWN]:
-                key_list = ", ".join(keys[:_MAX_SHOWN])
-                if len(keys) > _MAX_SHOWN:
-                    key_list += f", … {len(keys) - _MAX_SHOWN} more"
-                yield f"- {_show_difference(old, new)}: {key_list}"
-            if len(pairs) > _MAX_SHOWN:
-                yield f"- … {len(pairs) - _MAX_SHOWN} more"
+            if self.max_shown:
+                yield from self._pair_lines(column)
+
+    def _pair_lines(self, column: str) -> Iterator[str]:
+        """Yield a line for each pair of values of a column, with the keys of their rows."""
+        pairs = list(self.pairs.get(column, {}).items())
+        for (old, new), keys in pairs[: self.max_shown]:
+            key_list = ", ".join(keys[: self.max_shown])
+            if len(keys) > self.max_shown:
+                key_list += f", … {len(keys) - self.max_shown} more"
+            yield f"- {_show_difference(old, new)}: {key_list}"
+        if len(pairs) > self.max_shown:
+            yield f"- … {len(pairs) - self.max_shown} more"
 
 
 def _shorten(cell: Any) -> Any:
@@ -216,8 +227,13 @@ def _join(lines: Sequence[str]) -> str:
 Run = Callable[[Sequence[str]], Awaitable[RowPage | Results]]
 
 
-async def compare_tables(one: TableRef, other: TableRef, words: ComparisonDialect, run: Run) -> Comparison:
+async def compare_tables(
+    one: TableRef, other: TableRef, words: ComparisonDialect, run: Run, max_shown: int | None = None
+) -> Comparison:
     """Find the rows in which two tables differ, with notes.
+
+    Args:
+        max_shown: how many of them are shown; `_MAX_SHOWN` for None, and 0 for their numbers alone.
 
     Raises:
         Problem: they have no column in common, or a query fails.
@@ -233,6 +249,8 @@ async def compare_tables(one: TableRef, other: TableRef, words: ComparisonDialec
 
     comparison = await _compare(one, other, words, run_with_notes)
     comparison.notes = list(notes)
+    if max_shown is not None:
+        comparison.max_shown = max_shown
     return comparison
 
 

@@ -29,7 +29,9 @@ _ROW_SECURITY_ACTIVE = "SELECT row_security_active($1::regclass)"
 _NUMBERS = re.compile(r"smallint|integer|bigint|numeric(?:\(.*\))?|real|double precision")
 
 
-async def compare_rows(pools: ConnectionPools, pages: ResultPages, one: Table, other: Table) -> Comparison:
+async def compare_rows(
+    pools: ConnectionPools, pages: ResultPages, one: Table, other: Table, max_shown: int | None
+) -> Comparison:
     """Return in which rows two tables differ.
 
     Raises:
@@ -41,7 +43,7 @@ async def compare_rows(pools: ConnectionPools, pages: ResultPages, one: Table, o
         return await pages.read(reads, limit=MAX_ROWS, max_bytes=_MAX_BYTES, max_cell=MAX_CELL_CHARACTERS)
 
     sides = (await _read_side(pools, one), await _read_side(pools, other))
-    comparison = await compare_tables(*sides, _DIALECT, run)
+    comparison = await compare_tables(*sides, _DIALECT, run, max_shown)
 
     async def secured(session: Session) -> list[str]:
         names = dict.fromkeys(side.sql_name for side in sides)
