@@ -61,6 +61,8 @@ async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
             "public.orders to reader: select, update (table)", "public.orders.id to reader: select (column)",
             "public.lines to reader: insert (may pass it on), select (table)",
             "what owner will make to reader: select (tables)",
+            "- functions of public without grants of their own (1) to public: execute (by default)",
+            "- pg_monitor to monitor: member (role)",
         ):  # fmt: skip
             assert line in grants, grants
         roles = await listed(kind="roles", name="owner")

@@ -195,6 +195,7 @@ _GRANTED_RIGHTS = (
     "string_agg(lower(a.privilege_type) || CASE WHEN a.is_grantable THEN ' (may pass it on)' ELSE '' END, ', '"
     " ORDER BY a.privilege_type)"
 )
+# PostgreSQL lets everybody execute a function on which nothing was granted or revoked.
 _GRANTS = f"""
 SELECT o.schema, o.name, o.spelled, o.kind, NULL AS comment,
     format(' to %s: %s', {_GRANTEE}, {_GRANTED_RIGHTS}) AS signature
@@ -221,6 +222,17 @@ FROM (
         FROM pg_default_acl e LEFT JOIN pg_namespace n ON n.oid = e.defaclnamespace
         WHERE $1::text IS NULL OR n.nspname = $1
 ) o, aclexplode(o.acl) a WHERE a.grantee <> o.owner GROUP BY o.schema, o.name, o.spelled, o.kind, a.grantee
+UNION ALL
+SELECT n.nspname, '', format('functions of %I without grants of their own (%s)', n.nspname, count(*)), 'by default',
+    NULL, ' to public: execute'
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE {_IN_SCHEMA} AND {WHOLE_SCHEMA_LISTED} AND p.proacl IS NULL
+    AND {_STANDS_ALONE.format(table="p", name="proc", types="'e', 'i'")} GROUP BY n.nspname
+UNION ALL
+SELECT '', g.rolname, quote_ident(g.rolname), 'role', NULL, format(' to %s: member%s', string_agg(DISTINCT
+    quote_ident(m.rolname), ', '), CASE WHEN x.admin_option THEN ' (may pass it on)' ELSE '' END)
+FROM pg_auth_members x JOIN pg_roles g ON g.oid = x.roleid JOIN pg_roles m ON m.oid = x.member
+WHERE $1::text IS NULL AND NOT (g.rolname ~ '^pg_' AND m.rolname ~ '^pg_') GROUP BY g.rolname, x.admin_option
 """
 # Several roles may have granted the same membership; its options but admin are of PostgreSQL 16 and later.
 _ROLES = """
