@@ -607,7 +607,7 @@ async def test_all_pages_are_lines_or_objects(tmp_path: Path) -> None:
     assert asked == [{"repo": "a"}, {"repo": "a", "cursor": "2"}]
     assert json.loads((await run("return [query.all(), remark]")).output) == [table[:2], "[2 rows]"]
     assert json.loads((await run("return [lines.all(), nothing.all()]")).output) == [["[1]", "{", "[1] is no row"], []]
-    assert "columns of one name can't be told apart: n, n" in (await run("same.all()")).error
+    assert "columns of one name can't be told apart, name them with AS: n, n" in (await run("same.all()")).error
     outcome = await run("list_rows.all(); list_rows.all(); lines.all(); nothing.all(); lines()")
     assert outcome.lists == [
         ReadList("list_rows", 2, 6, "rows", ["one is hidden"]),

@@ -183,7 +183,7 @@
   });
   const toObjects = (name, {columns, rows}) => {
     if (new Set(columns).size < columns.length)
-      throw new Error(`columns of one name can't be told apart: ${columns.join(", ")}`);
+      throw new Error(`columns of one name can't be told apart, name them with AS: ${columns.join(", ")}`);
     const handler = refuseUnknown(name, columns.join(", "));
     const toObject = (row) => Object.fromEntries(columns.map((column, number) => [column, row[number]]));
     return rows.map((row) => new Proxy(toObject(row), handler));
