@@ -382,6 +382,14 @@ async def test_a_change_tells_how_it_read_files(tmp_path: Path) -> None:
         assert "Files:" not in text_of(await wire.call("write_rows", sql=sql.format("b"), dry_run=True))
 
 
+def test_a_column_that_a_file_lacks_is_not_that_of_a_table_of_its_name(worker: Worker) -> None:
+    run(worker.path, "CREATE TABLE bank (amount)")
+    worker.write("bank.csv", "Day,Betrag\n1,2\n")
+    assert "`bank.csv` has: `Day`, `Betrag`." in worker.refused('SELECT amonut FROM "bank.csv"')
+    assert "It is a column of `bank`." in worker.refused('SELECT amount FROM "bank.csv"')
+    assert "Did you mean `amount`?" in worker.refused("SELECT amonut FROM bank")
+
+
 @pytest.mark.anyio
 async def test_an_answer_says_once_how_it_read_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x;y\n1;2\n")

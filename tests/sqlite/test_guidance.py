@@ -42,7 +42,7 @@ MEANT = {
     "SELECT id::text FROM customers": "CAST(value AS type)",
     "SELECT CONVERT(id, CHAR) FROM customers": "CAST(value AS type)",
     "SELECT EXTRACT(YEAR FROM placed) FROM orders": "strftime('%Y', time)",
-    "SELECT date_trunc('month', placed) FROM orders": "strftime(format, time)",
+    "SELECT date_trunc('month', placed) FROM orders": "strftime('%Y-%m', time)",
     "SELECT placed + INTERVAL '1 day' FROM orders": "datetime(time, '+1 day')",
     "SELECT DATEDIFF(day, placed, placed) FROM orders": "julianday(a)",
     "SELECT * FROM orders WHERE placed > DATE '2026-01-01'": "times as text",
@@ -54,6 +54,7 @@ MEANT = {
     "SELECT strpos(name, 'x') FROM customers": "instr(text, part)",
     "SELECT median(id) FROM customers": "row_number() OVER (ORDER BY x)",
     "SELECT var_samp(id) FROM customers": "avg(x * x)",
+    "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM customers": "row_number() OVER (ORDER BY x)",
     "EXPLAIN ANALYZE SELECT 1": "EXPLAIN QUERY PLAN",
     **dict.fromkeys(
         ["SELECT group_concat(name ORDER BY id) FROM customers"] if sqlite3.sqlite_version_info < (3, 44) else [],

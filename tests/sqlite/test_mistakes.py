@@ -304,8 +304,8 @@ async def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(tmp_path:
 
 async def test_what_sqlite_refuses_is_answered_with_the_next_move(tmp_path: Path) -> None:
     moves = {
-        "INSERT INTO product (made_by) VALUES (9)": "has to be there: `product.made_by` to `maker.its primary key`",
-        "DELETE FROM maker": "`product.made_by` to `maker",
+        "INSERT INTO product (made_by) VALUES (9)": "has to be there: `product.made_by` to `maker`",
+        "DELETE FROM maker": "Delete what points to it before",
         "INSERT INTO maker (founded) VALUES (1)": "Give `maker.country` a value.",
         "INSERT INTO maker (country) VALUES ('Peru')": "ON CONFLICT DO UPDATE SET",
         "INSERT INTO maker VALUES (2, 'Chile', -1)": "pass the check",

@@ -36,7 +36,7 @@ _FUNCTIONS = {
     **dict.fromkeys(("curdate", "today"), "`date('now')`"),
     **dict.fromkeys(
         ("date_format", "date_part", "date_trunc", "extract", "month", "to_char", "to_date", "year", "day"),
-        "`strftime(format, time)`",
+        "`strftime('%Y-%m', time)`",
     ),
     **dict.fromkeys(("datediff", "date_diff"), "`julianday(a) - julianday(b)`"),
     **dict.fromkeys(("date_add", "date_sub", "dateadd"), "`date(time, '+1 day')`"),
@@ -98,6 +98,8 @@ _DIALECTS = [
         (r"\bAS\s+(?:SELECT\b.*\bINTO)\b|\bSELECT\b.*\bINTO\b", "`CREATE TABLE name AS SELECT ...`, not INTO"),
         (r"\b(?:group_concat|json_group_array|json_group_object|total|sum)\s*\([^()]*\bORDER\s+BY\b",
          "no ORDER BY in an aggregate before 3.44: `FROM (SELECT ... ORDER BY ...)` around sorted rows"),
+        (r"\bWITHIN\s+GROUP\b",
+         "no ordered aggregates: take rows of a subquery with `row_number() OVER (ORDER BY x)` and `count(*) OVER ()`"),
         (r"\b(?:QUALIFY|PIVOT)\b", "a subquery around the window function, not QUALIFY or PIVOT"),
     )
 ]  # fmt: skip
@@ -281,10 +283,11 @@ _REMEDIES = [
     )
 ]  # fmt: skip
 _FOREIGN_KEYS = """
-SELECT m.name, f."from", f."table", coalesce(f."to", 'its primary key') FROM main.sqlite_master m
+SELECT m.name, f."from", f."table", f."to" FROM main.sqlite_master m
 JOIN pragma_foreign_key_list(m.name, 'main') f WHERE m.type = 'table' LIMIT 1000
 """
 _CHANGE = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE|WITH)\b", re.IGNORECASE)
+_DELETION = re.compile(r"\bDELETE\s+FROM\b", re.IGNORECASE)
 # What SQLite runs or keeps up where a table changes.
 _PARTS_OF_TABLES = (
     "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type IN ('index', 'trigger') AND sql <> ''"
@@ -430,10 +433,14 @@ def _list_foreign_keys(database: Database, sql: str) -> str:
     for table, column, parent, parent_column in database.run_internal(_FOREIGN_KEYS):
         is_visible = database.is_visible(table) and database.is_visible(parent)
         if is_visible and lookup.find_named_tables(sql, [table, parent]):
-            keys.append(f"`{table}.{column}` to `{parent}.{parent_column}`")
+            target = f"{parent}.{parent_column}" if parent_column else parent
+            keys.append(f"`{table}.{column}` to `{target}`")
     if not keys:
         return "`get_table` shows the keys of a table."
     named_keys = keys[:_MAX_LISTED_KEYS]
     if len(keys) > _MAX_LISTED_KEYS:
         named_keys.append("...")
-    return f"A row that is pointed to has to be there: {', '.join(named_keys)}."
+    advice = f"A row that is pointed to has to be there: {', '.join(named_keys)}."
+    if _DELETION.search(sql):
+        advice += " Delete what points to it before, in the same call."
+    return advice

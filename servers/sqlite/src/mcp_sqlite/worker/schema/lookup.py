@@ -119,8 +119,9 @@ def list_table_names(database: Database) -> list[str]:
 
 
 def find_named_tables(sql: str, tables: Sequence[str]) -> list[str]:
-    """Return those of `tables` that a statement names."""
-    return [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE)]
+    """Return those of `tables` that a statement names; the quoted name of a file `a.csv` does not name a table `a`."""
+    end = r"""(?!\w|\.\w+["'`])"""
+    return [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}{end}", sql, re.IGNORECASE)]
 
 
 def find_shadow_tables(database: Database) -> dict[str, str]:
