@@ -67,6 +67,8 @@ TYPOS = {
     "SELECT * FROM customers WHERE id = ?": "Write $1", "SELECT * FROM customers WHERE id = $id": "Write $1",
     "SELECT\u00a01": "plain ones", "SELECT \u2018a\u2019": "quotes are straight",
     "SELECT sum(name) FROM customers": "`sum` takes other types",
+    "SELECT round(1.25::float8, 1)": "`round(value::numeric, digits)`",
+    'SELECT * FROM "sub/orders.csv"': "`copy_from_file`", "SELECT * FROM orders.json": "`copy_from_file`",
     "SELECT id + 1 AS next FROM orders WHERE next > 1": "`next` names an output",
     "SELECT name, count(*) many FROM customers GROUP BY name HAVING many > 1": "`many` names an output",
     "SELECT sum(amonut) AS amonut FROM orders": "There are: `id`.",

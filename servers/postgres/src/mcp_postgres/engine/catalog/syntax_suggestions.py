@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mcp_batteries.sql.language import suggestions
+from mcp_batteries.sql.transfer.files import READ_FILE_SUFFIXES
 
 __all__ = ["ERROR_POSITION", "FOREIGN_FUNCTIONS", "blank_quoted", "suggest_parameters", "suggest_syntax"]
 
@@ -39,6 +40,8 @@ FOREIGN_FUNCTIONS = {
     "median": "percentile_cont(0.5) WITHIN GROUP (ORDER BY value)", "row_num": "row_number() OVER (ORDER BY column)",
     "object_id": "to_regclass('schema.name')", "char_index": "strpos(text, part)", "replicate": "repeat(text, times)",
     "explode": "unnest(array)", "any_value": "min(value)", "total": "sum(value)",
+    # It is there, for another type than most numbers with a point have.
+    "round": "round(value::numeric, digits)",
 }  # fmt: skip
 _TEMPORARY = re.compile(r"[\s;]*CREATE\s+(?:GLOBAL\s+|LOCAL\s+)?TEMP(?:ORARY)?\b|[^;]*\bINTO\s+TEMP(?:ORARY)?\b", re.I)
 # What no query and no change of rows begins with, and the way on.
@@ -139,6 +142,8 @@ def suggest_syntax(sql: str, *, name: str = "", kind: str = "", message: str = "
     equivalent = _EQUIVALENTS.get(kind, {}).get(plain)
     if equivalent:
         return f"PostgreSQL has `{equivalent}`."
+    if kind == "relation" and name.lower().endswith(READ_FILE_SUFFIXES):
+        return "SQL reads no files here: `copy_from_file`, where it is offered, imports one into a table."
     if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
         return f"Text stands in single quotes: '{name}'."
     return _suggest_for_words(sql, message)
