@@ -390,6 +390,12 @@ def test_a_column_that_a_file_lacks_is_not_that_of_a_table_of_its_name(worker: W
     assert "Did you mean `amount`?" in worker.refused("SELECT amonut FROM bank")
 
 
+def test_a_file_is_not_described_as_a_table_is(worker: Worker) -> None:
+    worker.write("in.csv", "a,b\n1,2\n")
+    refusal = worker.refused("", "describe", table="in.csv", sample=0)
+    assert refusal.endswith('`list_tables` describes files, and `FROM "in.csv"` reads one.')
+
+
 @pytest.mark.anyio
 async def test_an_answer_says_once_how_it_read_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x;y\n1;2\n")

@@ -115,6 +115,12 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
         assert ";\nfrequent" in described and "- name" not in described and "columns:" not in described
 
 
+async def test_a_list_of_some_tables_says_that_there_are_others(shop: Path) -> None:
+    async with served(shop) as wire:
+        assert "shop: 1 table or view of that name, 1 other, " in text_of(await wire.call("list_tables", name="custo"))
+        assert "shop: 0 tables and views of that name, 2 others, " in text_of(await wire.call("list_tables", name="zz"))
+
+
 async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
     run(
         shop,

@@ -67,8 +67,11 @@ class Catalog:
 
 def _render_database(name: str, database: _Json) -> str:
     tables: Sequence[_Json] = database["tables"]
+    count = format_count(database["total"], "table or view", "tables and views")
+    if database["unlisted"]:
+        count += f" of that name, {format_count(database['unlisted'], 'other')}"
     facts = [
-        format_count(database["total"], "table or view", "tables and views"),
+        count,
         format_size(database["bytes"]),
         f"journal {database['journal']}",
     ]

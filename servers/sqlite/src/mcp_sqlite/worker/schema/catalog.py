@@ -117,7 +117,8 @@ def list_tables(connections: Connections, request: dict[str, Any]) -> dict[str, 
     """
     database = connections.reader(request["path"])
     name_part = (request["name"] or "").casefold()
-    entries = [entry for entry in list_objects(database) if name_part in entry.name.casefold()]
+    objects = list_objects(database)
+    entries = [entry for entry in objects if name_part in entry.name.casefold()]
     after = request.get("after")
     following = [entry for entry in entries if after is None or entry.name > after]
     page = following[: request["limit"]]
@@ -148,6 +149,7 @@ def list_tables(connections: Connections, request: dict[str, Any]) -> dict[str, 
     return {
         "tables": tables,
         "total": len(entries),
+        "unlisted": len(objects) - len(entries),
         "more": len(following) > len(tables),
         "compact": not layout.has_columns,
         "primary": read_primary_keys(database) if layout.has_columns else {},

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier, unquote_identifier
+from mcp_batteries.sql.transfer.files import READ_FILE_SUFFIXES
 from mcp_sqlite.worker.connection.authorizer import CREATABLE_MODULES
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure, primary_code
@@ -100,7 +101,9 @@ def find_table(database: Database, table: str) -> str:
 
     suggestions = difflib.get_close_matches(table, list_table_names(database), n=3, cutoff=0.5)
     fix = "`list_tables` lists them."
-    if suggestions:
+    if database.folder is not None and table.lower().endswith(READ_FILE_SUFFIXES):
+        fix = f"`list_tables` describes files, and `FROM {quote_identifier(table)}` reads one."
+    elif suggestions:
         fix = f"Did you mean {' or '.join(f'`{name}`' for name in suggestions)}?"
     label = table if len(table) <= _MAX_NAME_LENGTH else table[: _MAX_NAME_LENGTH - 1] + "…"
     raise Failure("not_found", f"There is no table or view `{label}`.", fix)
