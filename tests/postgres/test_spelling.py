@@ -193,6 +193,7 @@ SHAPES = {
     "CREATE TABLE maker (x int)": "`search_schema` finds it",
     "ALTER TABLE maker ADD COLUMN country text": "`search_schema` finds it",
     "DROP INDEX zzzz": "`search_schema`",
+    "ALTER TABLE maker ADD COLUMN x integer NOT NULL": "Give it a DEFAULT",
 }
 
 

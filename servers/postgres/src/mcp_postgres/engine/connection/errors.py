@@ -92,6 +92,12 @@ _NEXT_MOVES_BY_WORDS = {
         ("type json", 'JSON is sent as its text, such as "[1, 2]" or "\\"word\\"", or as an object.'),
         ("malformed record", "Send a row as its text, `(1,word)`, or build it: ROW($1, $2)::type."),
     ),
+    "23502": (
+        (
+            "contains null values",
+            "Give it a DEFAULT; or add it without NOT NULL, UPDATE, and ALTER ... SET NOT NULL, in the same call.",
+        ),
+    ),
     "42601": (
         ("unterminated quoted string", "A quote in a text is written twice: 'it''s'."),
         ("at end of input", "Send the whole statement."),
