@@ -60,6 +60,18 @@ def _parse_number(text: str) -> int | float:
     return float(text)
 
 
+def _rank_with_commas(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def _rank_with_decimal_comma(text: str) -> float:
+    return float(text.replace(".", "").replace(",", "."))
+
+
+def _rank_day_first(text: str) -> list[int]:
+    return [int(part) for part in reversed(text.split("."))]
+
+
 _NUMBERS = _Form("numbers", re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"), _rank_number)
 # A field that has one of these has no numbers.
 _CODE = re.compile(r"0[0-9]+")
@@ -68,19 +80,19 @@ _FORMS = (
     _Form(
         "numbers as 1,234.50",
         re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:,[0-9]{3})+|[1-9][0-9]*)(?:\.[0-9]+)?"),
-        lambda text: float(text.replace(",", "")),
+        _rank_with_commas,
     ),
     _Form(
         "numbers as 1.234,50",
         re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?"),
-        lambda text: float(text.replace(".", "").replace(",", ".")),
+        _rank_with_decimal_comma,
     ),
     _Form("dates as 2026-12-31", re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]")),
     _Form("times as 2026-12-31 23:59", re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9][ T][0-2][0-9]:[0-9:.Z+-]+")),
     _Form(
         "dates as 31.12.2026",
         re.compile(r"[0-3]?[0-9]\.[01]?[0-9]\.[0-9]{4}"),
-        lambda text: [int(part) for part in reversed(text.split("."))],
+        _rank_day_first,
     ),
     _Form("dates with slashes", re.compile(r"[0-3]?[0-9]/[0-3]?[0-9]/(?:[0-9]{2}){1,2}")),
 )
