@@ -75,6 +75,16 @@ def test_of_a_file_that_is_no_table_the_first_lines_are_shown(tmp_path: Path) ->
     assert listed(tmp_path).split("\n")[1:] == ["- a.csv: 14 bytes, 4 lines", "  |a,b", "  |1,2", "  |3"]
 
 
+def test_descriptions_of_many_and_long_names_are_bounded(tmp_path: Path) -> None:
+    names = ",".join("n" * 190 + str(number) for number in range(22))
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(names + ("\n" + "," * 21) * 3, "utf-8")
+    (tmp_path / "c.json").write_text(json.dumps([{"k" * 5000: number} for number in range(3)]), "utf-8")
+    text = listed(tmp_path)
+    assert text.count(": empty") == 22 and "  |nnn" in text.partition("b.csv")[2]
+    assert f"\n  {'k' * 300}…" in text and len(text) < 7000
+
+
 def test_without_time_the_first_lines_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n2\n3\n4\n", "utf-8")
     monkeypatch.setattr(row_files, "_DESCRIPTION_SECONDS", -1)

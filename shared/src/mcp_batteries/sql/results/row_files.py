@@ -38,6 +38,9 @@ _MAX_COUNTED_BYTES = 10_000_000
 _MAX_DESCRIBED_BYTES = 400_000
 _DESCRIPTION_SECONDS = 0.6
 _MAX_DESCRIBED_FIELDS = 30
+# Characters of all descriptions together; of further files the first lines are shown.
+_MAX_DESCRIPTION_CHARACTERS = 5000
+_MAX_FIELD_CHARACTERS = 300
 # The first lines of a file show so few rows themselves.
 _MAX_HEAD_ROWS = _MAX_HEAD_LINES - 1
 _RECORDS_BETWEEN_CHECKS = 256
@@ -64,13 +67,22 @@ class RowFile:
     head: Sequence[str] = ()
     fields: Sequence[str] = ()
 
+    @property
+    def description_length(self) -> int:
+        """How many characters describe the fields, about."""
+        return sum(min(len(text), _MAX_FIELD_CHARACTERS) for text in self.fields[:_MAX_DESCRIBED_FIELDS])
+
     def lines(self) -> list[str]:
         """Return a line for the file, and one for each field or line of its head."""
         line = f"- {self.name}: {', '.join([format_size(self.size), *self.facts])}"
-        fields = [f"  {to_one_line(text)}" for text in self.fields[:_MAX_DESCRIBED_FIELDS]]
+        fields = [f"  {to_one_line(_clip_field(text))}" for text in self.fields[:_MAX_DESCRIBED_FIELDS]]
         if len(self.fields) > _MAX_DESCRIBED_FIELDS:
             fields.append(f"  … {len(self.fields) - _MAX_DESCRIBED_FIELDS} more fields")
         return [to_one_line(line), *fields, *(f"  |{to_one_line(text)}" for text in self.head)]
+
+
+def _clip_field(text: str) -> str:
+    return text if len(text) <= _MAX_FIELD_CHARACTERS else f"{text[:_MAX_FIELD_CHARACTERS]}…"
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,7 @@ class RowFiles:
         names = [name for name in list_files(folder) if name.lower().endswith(READ_FILE_SUFFIXES)]
         deadline = time.monotonic() + _DESCRIPTION_SECONDS
         files: list[RowFile] = []
+        characters_left = _MAX_DESCRIPTION_CHARACTERS
         for name in names[:_MAX_NAMED_FILES]:
             try:
                 size = os.lstat(os.path.join(folder, name)).st_size
@@ -104,7 +117,12 @@ class RowFiles:
                 continue
             file = RowFile(name, size)
             if with_lines and len(names) <= _MAX_SHOWN_FILES and name.lower().endswith(_TEXT_SUFFIXES):
-                file = _with_fields(folder, file, deadline) or _with_head(folder, file)
+                described = _with_fields(folder, file, deadline)
+                if described is None or described.description_length > characters_left:
+                    file = _with_head(folder, file)
+                else:
+                    file = described
+                    characters_left -= described.description_length
             files.append(file)
         return cls(files, len(names))
 
