@@ -232,7 +232,8 @@ class CallReadingTools(_Batch):
     ) -> CallToolResult:
         """Make several calls of reading tools in turn; each answer stands under its number and name.
 
-        With `script` only what it `print`s comes back: to use an answer in the next call, to count, compare or choose.
+        With `script` only what it `print`s comes back: find, count and compare at once, and print examples of what
+        fits no pattern, instead of a look first.
         """
         return await self.call_or_run(calls or (), script, max_bytes)
 
@@ -277,7 +278,8 @@ class RunScript:
     ) -> CallToolResult:
         """Run a script as `call_tools` does, with all tools, also those that make changes.
 
-        For a change: look, decide, change and check in one, and throw before it where something is unexpected.
+        For a change: look, decide, change and check in one, without a look first; throw before it, with examples, where
+        something is unexpected.
         """
         return await self.calls.run(script, max_bytes)
 
