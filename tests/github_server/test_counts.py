@@ -66,27 +66,31 @@ async def test_a_list_with_few_of_many_says_of_how_many_they_are_all(oracle: Ora
     found_issues = [issue(number, labels=[]) for number in (70, 71)]
     oracle.pages(f"{HERE}/issues", [*pulls, *found_issues])
     ask: dict[str, Any] = {**O, "fields": "number"}
-    words = "That is all: of 72 issues and pull requests that GitHub listed, {} did not match."
+    words = "That is all: {} match. GitHub listed {} others: {}."
+    without_labels = words.format(2, 70, "pull requests, with labels")
     async with served(oracle) as client:
         found = await call(client, "list_issues", **ask, labels="none")
-        assert (sorted(found["rows"]), found["total"], found["note"]) == ([[70], [71]], 2, words.format(70))
+        assert (sorted(found["rows"]), found["total"], found["note"]) == ([[70], [71]], 2, without_labels)
         first = await call(client, "list_issues", **ask, labels="none", limit=1)
         assert first["cursor"] and "That is all" not in str(first.get("note"))
         last = await call(client, "list_issues", **ask, labels="none", limit=1, cursor=first["cursor"])
         while last.get("cursor"):
             last = await call(client, "list_issues", **ask, labels="none", limit=1, cursor=last["cursor"])
-        assert last["total"] == 2 and last["note"] == words.format(70)
+        assert last["total"] == 2 and last["note"] == without_labels
         most = await call(client, "list_pull_requests", **ask, labels="bug", limit=100)
         assert most["total"] == 70 and "note" not in most
         merged = await call(client, "list_pull_requests", **ask, labels="bug", state="merged")
-        assert merged["rows"] == [] and merged["note"] == words.format(72)
+        assert merged["rows"] == [] and merged["note"] == words.format(0, 72, "issues, closed without a merge")
+        elsewhere = await call(client, "list_pull_requests", **ask, labels=["bug", "a, b"], base="next")
+        assert elsewhere["note"] == words.format(0, 72, "issues, without all of these labels, not into `next`")
 
 
 @pytest.mark.anyio
 async def test_a_list_that_ends_at_a_round_number_says_that_it_ends(oracle: Oracle) -> None:
     ask: dict[str, Any] = {**O, "fields": "number", "limit": 1000}
+    end = "That is all: {}, and no limit was reached."
     async with served(oracle) as client:
-        for count, note in ((99, None), (100, "That is all."), (200, "That is all.")):
+        for count, note in ((99, None), (100, end.format(100)), (200, end.format(200))):
             oracle.pages(f"{HERE}/issues", [issue(number) for number in range(count)])
             found = await call(client, "list_issues", **ask)
             assert (found["total"], found.get("note")) == (count, note)

@@ -320,11 +320,11 @@ async def test_what_a_list_does_not_tell_is_not_called_unknown(oracle: Oracle) -
     hit = issue(4, repository_url=f"{oracle.url}/repos/octo/app", pull_request={"merged_at": "2026-01-02T00:00:00Z"})
     oracle.answer("GET", "/search/issues", {"total_count": 1, "incomplete_results": False, "items": [hit]})
     async with served(oracle) as client:
-        found = await call(client, "list_pull_requests", **O, fields="number,merged,review_comments")
-        assert [row[1] for row in found["rows"]] == [True, False]
+        found = await call(client, "list_pull_requests", **O, fields="number,merged,state,review_comments")
+        assert [row[1:3] for row in found["rows"]] == [[True, "merged"], [False, "open"]]
         assert found["note"] == "Not told in a list, so null: `review_comments`."
-        hits = await call(client, "search_github", kind="pull_requests", query="x", fields="merged,merged_at")
-        assert hits["rows"] == [[True, "2026-01-02T00:00:00Z"]] and not oracle.sent("POST")
+        hits = await call(client, "search_github", kind="pull_requests", query="x", fields="merged,merged_at,state")
+        assert hits["rows"] == [[True, "2026-01-02T00:00:00Z", "merged"]] and not oracle.sent("POST")
         assert "note" not in await call(client, "list_pull_requests", **O)
 
 

@@ -308,14 +308,18 @@ async def test_several_branches_are_shown_and_then_deleted(oracle: Oracle) -> No
         oracle.answer("DELETE", "/repos/octo/app/git/refs/heads/old/2", {"message": "Reference is locked"}, status=422)
         done = await call(client, "delete_branch", **both, dry_run=False)
         assert done["done"] == "Deleted 2 of 3 branches."
-        results = {row[0]: row[2] for row in done["data"]["rows"]}
-        assert results["old/1"] == results["old/3"] == "deleted" and "Reference is locked" in results["old/2"]
+        # Whatever may be gone can be made again.
+        assert done["data"]["was_at"] == dict.fromkeys(names, SHA)
+        [[kept, result]] = done["data"]["rows"]
+        assert done["data"]["columns"] == ["branch", "result"]
+        assert kept == "old/2" and "Reference is locked" in result
         assert len(oracle.sent("DELETE")) == 3
         assert "default branch" in await refused(client, "delete_branch", **O, branch="x", branches=["main"])
         assert "No branch is named" in await refused(client, "delete_branch", **O)
         assert len(oracle.sent("DELETE")) == 3
         done = await call(client, "delete_branch", **O, branches=["old/1", "old/3"], dry_run=False)
         assert done["done"] == "Deleted 2 of 2 branches."
+        assert done["data"] == {"was_at": {"old/1": SHA, "old/3": SHA}}
 
 
 @pytest.mark.anyio
@@ -329,7 +333,8 @@ async def test_the_end_of_the_time_leaves_an_answer_that_says_which_branches_are
     async with served(oracle, "--write", "--delete") as client:
         done = await call(client, "delete_branch", **O, branch=names[0], branches=names, dry_run=False)
         assert done["done"] == "Deleted 1 of 3 branches." and len(oracle.sent("DELETE")) == 1
-        assert [row[2] for row in done["data"]["rows"]] == ["deleted", *["not tried, as too little time is left"] * 2]
+        assert list(done["data"]["was_at"]) == names[:1]
+        assert done["data"]["rows"] == [[name, "not tried, as too little time is left"] for name in names[1:]]
 
 
 @pytest.mark.anyio

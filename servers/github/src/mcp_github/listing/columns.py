@@ -84,7 +84,9 @@ COMMENT = Projection(
 )
 PULL = Projection(
     {
-        **same_names("number", "title", "state", "draft"),
+        **same_names("number", "title"),
+        "state": lambda item: _state_of_pull(item),
+        "draft": "draft",
         "merged": lambda item: _merged(item),
         **same_names("mergeable", "mergeable_state", "review_decision", "verdicts", "checks", "closes"),
         **_AUTHOR_COLUMNS,
@@ -243,6 +245,13 @@ MILESTONE = Projection(
 TOPIC = Projection(
     {**same_names("name", "display_name", "short_description", "featured")}, ("name", "short_description")
 )
+
+
+def _state_of_pull(item: Item) -> Any:
+    """Return a pull request's state, `merged` apart from `closed`, as callers ask for it."""
+    if _merged(item):
+        return "merged"
+    return item.get("state")
 
 
 def _merged(item: Item) -> bool | None:

@@ -58,7 +58,7 @@ class ListQuery:
         repo: whose text it is, for taint tracking and redirects.
         find_list: finds the list in the answer, where it is not the answer itself.
         select: picks the objects that are shown; all without it.
-        listed_things: what GitHub lists, where the last page tells of how many of these few are shown; a noun.
+        left_out: what `select` and `complete` leave out of GitHub's list, in nouns; the last page tells how many.
         complete: adds to the objects that are shown what the list does not tell.
         hint: what to try if there is no such list.
         max_items: how many GitHub lists at most, without a word about the others.
@@ -75,7 +75,7 @@ class ListQuery:
     accept: str = JSON_TYPE
     hint: str = ""
     max_items: int | None = None
-    listed_things: str = ""
+    left_out: Sequence[str] = ()
 
     @property
     def set_params(self) -> dict[str, Any]:
@@ -273,20 +273,21 @@ class _Page:
         )
 
     def _few_note(self) -> str | None:
-        """Return of how many objects these are all that are shown: a few look like a list that was cut."""
-        if not self.query.listed_things or self.position.paging.keys() - {"page"}:
+        """Return that these are all that match, and what the others are: a few look like a list that was cut."""
+        if not self.query.left_out or self.position.paging.keys() - {"page"}:
             return None
         listed_total = self.position.items_before + self.listed_count
         if self.shown_count * _ONE_IN > listed_total or not listed_total:
             return None
-        others = listed_total - self.shown_count
-        return f"That is all: of {listed_total} {self.query.listed_things} that GitHub listed, {others} did not match."
+        other_count = listed_total - self.shown_count
+        others = ", ".join(self.query.left_out)
+        return f"That is all: {self.shown_count} match. GitHub listed {other_count} others: {others}."
 
     def _round_note(self) -> str | None:
         """Return that these are all, where their number looks like the most that a page has."""
         if self.failure or self.note or not self.shown_count or self.shown_count % _MAX_UPSTREAM_ROWS:
             return None
-        return "That is all."
+        return f"That is all: {self.shown_count}, and no limit was reached."
 
     @property
     def _reachable_total(self) -> int | None:

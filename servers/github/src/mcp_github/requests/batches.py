@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import anyio
 
@@ -13,10 +13,12 @@ from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.client.rate_limits import MAX_TURN_SECONDS
 
-__all__ = ["MAX_BATCH_SECONDS", "apply_to_each"]
+__all__ = ["MAX_BATCH_SECONDS", "NOT_TRIED", "apply_to_each", "tabulate_remarkable"]
 
 # GitHub asks for a second between two writes, and a call may make 100 and more.
 MAX_BATCH_SECONDS = 300
+# How the result of those begins that GitHub was not asked to change.
+NOT_TRIED = "not tried"
 # So many in a row that fail for the same reason show that the others would, too.
 _MAX_SAME_FAILURES = 3
 _Item = TypeVar("_Item")
@@ -60,7 +62,19 @@ async def apply_to_each(
         failures.clear()
         results[item] = " ".join([result, *call.notes[notes_before:]])
         del call.notes[notes_before:]
-    return results | {item: f"not tried{reason}" for item in items if item not in results}
+    return results | {item: f"{NOT_TRIED}{reason}" for item in items if item not in results}
+
+
+def tabulate_remarkable(column: str, results: Mapping[Any, str], usual: str) -> dict[str, Any]:
+    """Return the table of those whose result is not the `usual` one, which the answer counts; empty if there are none.
+
+    Args:
+        column: what the keys of `results` are.
+    """
+    rows = [[key, result] for key, result in results.items() if result != usual]
+    if not rows:
+        return {}
+    return {"columns": [column, "result"], "rows": rows}
 
 
 def _fails_for_all(problem: Problem, failures: Sequence[str]) -> bool:

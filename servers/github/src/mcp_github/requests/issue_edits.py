@@ -14,7 +14,7 @@ from mcp_github.listing.columns import ISSUE
 from mcp_github.listing.projections import pick, pluck
 from mcp_github.models import Done
 from mcp_github.policy import Repo, WriteRepo
-from mcp_github.requests.batches import apply_to_each
+from mcp_github.requests.batches import apply_to_each, tabulate_remarkable
 from mcp_github.requests.name_changes import has_signs, merge_names
 
 __all__ = ["IssueEdit", "apply_edits", "describe_issue", "issue_done", "issue_path", "preview_edits"]
@@ -121,21 +121,18 @@ class IssueEdit:
 
 
 async def apply_edits(api: Api, repo: WriteRepo, edits: Mapping[int, IssueEdit]) -> Done:
-    """Change several issues, each as far as GitHub does."""
-    issues: dict[int, Mapping[str, Any]] = {}
+    """Change several issues, each as far as GitHub does; name only those of which there is more to say."""
 
     async def change(number: int) -> str:
-        issues[number] = await edits[number].send(api, number)
+        await edits[number].send(api, number)
         return _DONE
 
     results = await apply_to_each(api, list(edits), change, lambda number: f"#{number}")
     done_count = sum(result.startswith(_DONE) for result in results.values())
-    columns = list(dict.fromkeys(column for edit in edits.values() for column in edit.changed_columns))
-    rows = [[number, result, *_changed_row(issues.get(number), columns)] for number, result in results.items()]
     return Done(
         done=f"{_verb_of(edits.values())} {done_count} of {len(results)} issues.",
         uri=repo.uri,
-        data={"columns": ["number", "result", *columns], "rows": rows},
+        data=tabulate_remarkable("number", results, _DONE) or None,
     )
 
 
@@ -165,12 +162,6 @@ def _verb_of(edits: Collection[IssueEdit]) -> str:
     if not any(edit.changes for edit in edits):
         return "Commented on"
     return "Changed and commented on"
-
-
-def _changed_row(issue: Mapping[str, Any] | None, columns: Sequence[str]) -> list[Any]:
-    if issue is None:
-        return [None] * len(columns)
-    return ISSUE.to_row(issue, columns)
 
 
 def issue_path(repo: Repo, number: int) -> str:

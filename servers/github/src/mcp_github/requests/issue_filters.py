@@ -39,6 +39,15 @@ class LabelFilter:
         return all(name.lower() in labels for name in self.names if "," in name)
 
     @property
+    def left_out(self) -> Sequence[str]:
+        """What of that `matches` refuses, in nouns."""
+        if self._is_none:
+            return ["with labels"]
+        if any("," in name for name in self.names):
+            return ["without all of these labels"]
+        return []
+
+    @property
     def _is_none(self) -> bool:
         return [name.lower() for name in self.names] == [_NONE]
 

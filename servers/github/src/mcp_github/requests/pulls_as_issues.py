@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_batteries.errors import quote
 from mcp_github.listing.columns import PULL
 from mcp_github.listing.pages import Complete, ListQuery
 from mcp_github.listing.projections import Item, pick
@@ -40,8 +41,18 @@ class PullsAsIssues:
         return ListQuery(
             f"{self.repo.path}/issues", f"the pull requests of `{self.repo.full_name}`", PULL,
             params={**self.params, "labels": self.labels.param}, repo=self.repo, select=self._select,
-            complete=self._complete, listed_things="issues and pull requests",
+            complete=self._complete, left_out=self._left_out,
         )  # fmt: skip
+
+    @property
+    def _left_out(self) -> Sequence[str]:
+        """What of GitHub's list is not shown, in nouns."""
+        left_out = ["issues", *self.labels.left_out]
+        if self.merged_only:
+            left_out.append("closed without a merge")
+        if self.base is not None:
+            left_out.append(f"not into {quote(self.base.name)}")
+        return left_out
 
     def _select(self, items: Sequence[Item]) -> Sequence[Item]:
         return [item for item in items if self._is_listed(item)]

@@ -23,7 +23,7 @@ from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.number_forms import NumberOrDefault, OptionalNumber
 from mcp_github.policy import Change, DeleteRepo, FileChange, FilePath, Policy, Ref, Repo, WriteRepo
-from mcp_github.requests.batches import MAX_BATCH_SECONDS, apply_to_each
+from mcp_github.requests.batches import MAX_BATCH_SECONDS, NOT_TRIED, apply_to_each, tabulate_remarkable
 from mcp_github.requests.branches import (
     find_head,
     get_default_branch,
@@ -398,8 +398,10 @@ async def _delete_branches(api: Api, repo: DeleteRepo, commits: Mapping[Ref, str
 
     results = await apply_to_each(api, list(commits), delete, lambda ref: quote(ref.name))
     deleted_count = sum(result.startswith(_DELETED) for result in results.values())
-    rows = [[ref.name, commits[ref], result] for ref, result in results.items()]
-    data = {"columns": ["branch", "was_at", "result"], "rows": rows}
+    # One whose deletion failed may be gone all the same, where GitHub's answer was lost.
+    was_at = {ref.name: commits[ref] for ref, result in results.items() if not result.startswith(NOT_TRIED)}
+    results_by_name = {ref.name: result for ref, result in results.items()}
+    data = {"was_at": was_at, **tabulate_remarkable("branch", results_by_name, _DELETED)}
     return Done(done=f"Deleted {deleted_count} of {len(commits)} branches.", data=data)
 
 

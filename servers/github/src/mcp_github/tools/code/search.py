@@ -58,12 +58,23 @@ def _is_merged(item: Item) -> bool | None:
     return pick(item, "pull_request.merged_at") is not None
 
 
+def _state(item: Item) -> Any:
+    """Return the state of a hit as other lists have it: `merged` is apart from `closed`."""
+    if _is_merged(item):
+        return "merged"
+    return item.get("state")
+
+
 _ISSUE_HIT = Projection(
-    {**PULL.getters, **ISSUE.getters, "merged_at": "pull_request.merged_at", "merged": _is_merged},
+    {
+        **PULL.getters,
+        **ISSUE.getters,
+        "state": _state,
+        "merged_at": "pull_request.merged_at",
+        "merged": _is_merged,
+    },
     ("repo", *ISSUE.default),
 )
-# A pull request that was merged is `closed` as well.
-_PULL_HIT = Projection(_ISSUE_HIT.getters, ("repo", *ISSUE.default, "merged"))
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,7 @@ _INDEXES: Mapping[SearchKind, _Index] = {
     "code": _Index("code", CODE),
     "commits": _Index("commits", COMMIT_HIT),
     "issues": _Index("issues", _ISSUE_HIT, qualifier="is:issue", own_qualifier=_KIND_OF_ISSUE),
-    "pull_requests": _Index("issues", _PULL_HIT, qualifier="is:pr", own_qualifier=_KIND_OF_ISSUE),
+    "pull_requests": _Index("issues", _ISSUE_HIT, qualifier="is:pr", own_qualifier=_KIND_OF_ISSUE),
     "users": _Index("users", PERSON, None, qualifier="type:user", own_qualifier=_KIND_OF_ACCOUNT),
     "orgs": _Index("users", PERSON, None, qualifier="type:org", own_qualifier=_KIND_OF_ACCOUNT),
     "topics": _Index("topics", TOPIC, None),

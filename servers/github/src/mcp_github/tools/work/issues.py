@@ -163,7 +163,7 @@ async def list_issues(
 
     query = ListQuery(
         f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, select=select,
-        listed_things="issues and pull requests",
+        left_out=["pull requests", *label_filter.left_out],
     )  # fmt: skip
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 

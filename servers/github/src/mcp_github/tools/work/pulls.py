@@ -421,7 +421,7 @@ def _query_pulls(api: Api, repo: Repo, params: Mapping[str, Any], *, merged_only
         select = _select_merged
     return ListQuery(
         f"{repo.path}/pulls", f"the pull requests of `{repo.full_name}`", PULL, params=params, repo=repo,
-        select=select, complete=partial(add_pull_facts, api), listed_things="closed pull requests",
+        select=select, complete=partial(add_pull_facts, api), left_out=["closed without a merge"],
     )  # fmt: skip
 
 
