@@ -200,7 +200,7 @@ async def get_run(
 ) -> Record:
     """Get a workflow run, or the failed one of pull request `number`: its jobs, and `causes` from failed ones' logs.
 
-    `wait` waits for its end. Whole logs: `read_job_log`.
+    `wait`: for its end. Whole logs: `read_job_log`.
     """
     other_note = None
     if number is not None:

@@ -64,7 +64,7 @@ async def get_release(
 ) -> Record:
     """Get a release with its notes and assets.
 
-    The latest is no draft or prerelease. All: `list_releases`.
+    `target`: branch or commit to tag. The latest is no draft or prerelease. All: `list_releases`.
     """
     response = await _find(api, repo, tag)
     data = RELEASE.to_record(response.data, [name for name in RELEASE.getters if name != "id"])

@@ -168,7 +168,7 @@ async def read_diff(
 ) -> Text:
     """Read the changes of a pull request (`number`), of a commit (`ref`), or of `ref` since it left `base`.
 
-    Patches come in pages; `summary` lists files only. About a commit: `get_commit`.
+    `summary` lists files only. About a commit: `get_commit`.
     """
     if number is not None:
         refuse_beside("`number`", ref=ref, base=base)
@@ -261,7 +261,7 @@ async def list_refs(
 ) -> Listing:
     """List a repository's branches or tags, with the commit each points to.
 
-    With fields=name,protected,date also its last commit's. Releases: `list_releases`.
+    With fields=name,date also when that was committed. Releases: `list_releases`.
     """
     options = PageOptions(fields, limit, cursor)
     description = f"the {kind} of `{repo.full_name}`"

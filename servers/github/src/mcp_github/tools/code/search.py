@@ -140,7 +140,7 @@ async def search_github(
 ) -> Listing:
     """Search GitHub, or one `repo`, for repositories, code, commits, issues, people or topics (`kind`), best first.
 
-    Finds 1000 at most; few searches a minute. A repository's issues: `list_issues`.
+    Few searches a minute. A repository's issues: `list_issues`.
     """
     index = _INDEXES[kind]
     restricted = index.restrict(api, query, repo)

@@ -118,7 +118,7 @@ ValuesByNumber = Annotated[
     WithJsonSchema({
         "type": "object",
         "description": (
-            'By number, up to 100: `{"7": {"labels": ["+bug"], ...}}`. Only shown unless dry_run=false'
+            'By number, up to 100: `{"7": {"labels": ["+bug"], ...}}`, title to add_comment'
         ),
     }),
 ]  # fmt: skip

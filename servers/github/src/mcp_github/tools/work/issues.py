@@ -103,7 +103,7 @@ def _check_numbers(numbers: list[int] | None) -> list[int] | None:
 
 _SORT = AfterValidator(one_of("created", "updated", "comments"))
 ManyNumbers = Annotated[list[Number] | None, BeforeValidator(_split_numbers), AfterValidator(_check_numbers)]
-MoreNumbers = Annotated[ManyNumbers, Field(description="More, alike. Only shown unless dry_run=false")]
+MoreNumbers = Annotated[ManyNumbers, Field(description="Up to 100, alike")]
 Review = Annotated[bool, Field(description="One on lines of code")]
 
 
@@ -174,7 +174,7 @@ async def get_issue(
 ) -> Record:
     """Get an issue: text, state, labels, parent, sub-issues and what it waits for.
 
-    Comments: `list_comments`. A pull request: `get_pull_request`.
+    Comments: `list_comments`.
     """
     hint = "`list_issues` and `list_pull_requests` have the numbers there are."
     response = await api.get(issue_path(repo, number), describe_issue(repo, number), repo=repo, hint=hint)
@@ -202,8 +202,8 @@ async def list_issue_options(
 ) -> Listing:
     """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
-    Of milestones (open and closed) number, title, state, open_issues, closed_issues, due_on. The last two: in
-    organisations only. Issues with one: `list_issues`.
+    Of labels name, color, description; of milestones (open and closed) number, title, state, open_issues,
+    closed_issues, due_on; of assignees login. The others: in organisations only. Issues with one: `list_issues`.
     """
     params: dict[str, Any] = {}
     match kind:
@@ -239,7 +239,7 @@ async def list_comments(
 ) -> Listing:
     """List comments of an issue or pull request, or its timeline: who labelled, linked, closed it (`kind`).
 
-    Long ones are cut and say so. On lines of code: `list_reviews` with kind=threads.
+    On lines of code: `list_reviews` with kind=threads.
     """
     options = PageOptions(fields, limit, cursor)
     if kind == "timeline":
@@ -308,7 +308,7 @@ async def edit_issue(
 ) -> Done:
     """Change an issue or several; a pull request's labels, assignees, milestone (else `edit_pull_request`).
 
-    `add_comment` comes before the rest.
+    `add_comment` comes first; new labels are made. Several are only shown unless dry_run=false.
     """
     is_batch = bool(numbers or each)
     if is_batch and (title is not None or body is not None):

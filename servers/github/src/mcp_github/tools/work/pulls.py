@@ -124,7 +124,7 @@ async def list_pull_requests(
     *,
     repo: RepoName,
     state: PullState = "open",
-    head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="owner:branch")] = None,
+    head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="Of a fork owner:branch")] = None,
     base: OptionalBase = None,
     labels: Annotated[NameList, Field(description='All of these, or ["none"]')] = None,
     milestone: Annotated[MilestoneName, Field(description="Title or none")] = None,
@@ -137,8 +137,8 @@ async def list_pull_requests(
 ) -> Listing:
     """List a repository's pull requests by state, branch or label, newest first, or those of a `commit`.
 
-    `head` of a fork is `owner:branch`. `verdicts`: each person's last, as `ben approved`, `changes_requested` or
-    `dismissed`, no comments. `closes`: `["#7", "open", TITLE]` of each. By author, words, merge date: `search_github`.
+    `verdicts`: each reviewer's last, `ben approved`, `changes_requested` or `dismissed`; comments hide none. `closes`,
+    by keyword or link, once merged too: `["#7", "open", TITLE]`. By author, words, merge date: `search_github`.
     """
     if commit is not None:
         refuse_beside("`commit`", head=head, base=base, labels=labels, milestone=milestone, sort=sort, order=order)
@@ -235,8 +235,8 @@ async def list_checks(
 ) -> Listing:
     """List the CI checks of a pull request (`number`) or commit (`ref`), failures first, and whether all is green.
 
-    Columns: name, status, conclusion, app, title, job. `note` counts all, with required ones that are missing; `wait`
-    waits for running ones. Why one failed: `get_run`.
+    Columns: name, status, conclusion, app, title, job. `note` counts all, with required ones that are missing; `wait`:
+    until none runs. Why one failed: `get_run`.
     """
     options = PageOptions(limit=limit, cursor=cursor)
     wishes = CheckFilter(state, name)
