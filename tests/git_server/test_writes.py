@@ -1477,6 +1477,45 @@ async def test_a_file_of_a_stash_comes_back_without_being_staged(tmp_path: Path)
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("paths", [["notes.txt", "side.txt", "added.txt"], ["."]], ids=["files", "all"])
+async def test_files_of_a_stash_come_back_staged_as_far_as_they_were(paths: list[str], tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("notes.txt", "staged\n")
+    made.write("added.txt", "added\n")
+    made.git("add", "notes.txt", "added.txt")
+    made.write("notes.txt", "staged and changed\n")
+    made.write("side.txt", "changed\n")
+    stashed = state(made)
+    async with serving("--write", made.path) as asking:
+        await asking("run_stash")
+        # What the stash did not stage stays as this commit has it.
+        made.commit("since", {"side.txt": "since\n"})
+        before = state(made)
+        answer = await asking("run_restore", rev="stash@{0}", paths=paths)
+        assert made.git("status", "--porcelain") == "A  added.txt\nMM notes.txt\n M side.txt\n"
+        assert made.git("show", ":notes.txt") == "staged\n"
+        assert (made.path / "notes.txt").read_text() == "staged and changed\n"
+        await undone(asking, answer)
+        assert state(made) == before
+        made.git("reset", "--hard", "--quiet", "HEAD~1")
+        await asking("run_restore", rev=made.git("rev-parse", "stash").strip(), paths=paths)
+    assert state(made) == stashed
+
+
+@pytest.mark.anyio
+async def test_of_many_files_of_a_stash_all_are_staged_again(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for number in range(450):
+        made.write(f"many/{number}.txt", f"{number}\n")
+    made.git("add", "many")
+    stashed = state(made)
+    async with serving("--write", made.path) as asking:
+        await asking("run_stash")
+        await asking("run_restore", rev="stash@{0}", paths=["."])
+    assert state(made) == stashed
+
+
+@pytest.mark.anyio
 async def test_a_side_of_a_conflict_is_taken_whole_by_its_commit(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "topic")

@@ -100,7 +100,9 @@ def list_commits(
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
     no_merges: bool = False,
-    not_picked: Annotated[bool, Field(description="Of `a..b`: leave out patches that `a` has too.")] = False,
+    not_picked: Annotated[
+        bool, Field(description="Of `a..b`: leave out patches that `a` has too, but for white space.")
+    ] = False,
     follow: Annotated[bool, Field(description="Beyond renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
     bodies: Annotated[bool, Field(description="Bodies too; in scripts `email, body` last.")] = False,
@@ -110,8 +112,8 @@ def list_commits(
     """List commits, newest first, by path, author, message, date or `text`.
 
     A `path` `*.py`: at any depth. `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash
-    (12 digits), parents, committed, authored (UTC), author, refs, subject. What one changed: `read_diff`, who last
-    wrote a line: `get_blame`.
+    (12 digits), parents, committed, authored (UTC), author (by .mailmap), refs, subject. What one changed:
+    `read_diff`, who last wrote a line: `get_blame`.
     """
     query = LogQuery(
         revision=rev,
@@ -225,9 +227,9 @@ def list_refs(
 ) -> Answer:
     """List branches with their upstreams, tags, remotes, stashes, worktrees, or a branch's reflog (`kind`).
 
-    Branches (`* name hash date subject`), of remotes too, and tags come newest first; tags with `contains` oldest
-    first (`name date`).
-    The reflog has where `name` pointed, so lost commits too. For a branch's commits use `list_commits`.
+    Branches (`* name hash date [upstream: ahead 1] subject`), of remotes too, and tags come newest first; tags with
+    `contains` oldest first (`name date`). The reflog has where `name` pointed, so lost commits too: `HEAD@{1} hash
+    date commit: subject`. Scripts get these lines. For a branch's commits use `list_commits`.
     """
     query = RefQuery(kind, name, pattern, contains, merged, not_merged)
     return refs.list_refs(git, repo, query, limit, cursor, cancel)
@@ -276,7 +278,7 @@ def list_files(
 ) -> Answer:
     """List the files and folders in a folder of a commit, with sizes.
 
-    `size path`, `path/`. To read one use `read_file`, for uncommitted ones
+    `size path`, `path/`, a line each in scripts too. To read one use `read_file`, for uncommitted ones
     `get_status`, for text in them `search_text`.
     """
     return files.list_files(git, repo, rev, path, recursive=recursive, limit=limit, cursor=cursor, cancel=cancel)

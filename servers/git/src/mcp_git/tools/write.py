@@ -69,7 +69,7 @@ Target = Annotated[Revision, trusted(parse_revision), Field(description="Commit,
 OnlyIf = Annotated[
     Expectation | None, trusted(parse_expectation), Field(description="What must still hold; an undo names it.")
 ]
-Into = Annotated[OptionalRef, Field(description="Branch to switch to first.")]
+Into = Annotated[OptionalRef, Field(description="Branch to switch to, with uncommitted changes, and to stay on.")]
 
 PickedRevision = Annotated[
     Revision | Range, trusted(parse_range), Field(description="Commit, branch, tag or range `a..b`.")
@@ -106,7 +106,7 @@ def stage_files(
     unstage: Annotated[bool, Field(description="Take it out of the index again.")] = False,
     rev: Annotated[
         OptionalRevision,
-        Field(description="With `unstage`: the commit whose `paths` are staged then; by default HEAD."),
+        Field(description="With `unstage`: the index gets `paths` as this commit has them, by default HEAD."),
     ] = None,
     only_if: OnlyIf = None,
     repo: WritableRepo = default(""),
@@ -145,7 +145,7 @@ def create_commit(
     ),
     patch: Annotated[FreeText, Field(description="Unified diff of single hunks to stage first.")] = "",
     all_tracked: Annotated[bool, Field(description="Stage what changed in tracked files first.")] = False,
-    amend: Annotated[bool, Field(description="Replace the last commit.")] = False,
+    amend: Annotated[bool, Field(description="Replace the last commit; its author and their date stay.")] = False,
     author: Annotated[
         Author | None, trusted(parse_author), Field(description="If not you: `Ada <ada@example.org>`.")
     ] = None,
@@ -270,7 +270,7 @@ def run_restore(
     *,
     paths: Paths,
     rev: Target = default("HEAD"),
-    index: Annotated[bool, Field(description="Stage them so, too.")] = True,
+    index: Annotated[bool, Field(description="Stage them so, too; of a stash, what was staged there.")] = True,
     only_if: OnlyIf = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
@@ -317,7 +317,7 @@ def run_stash(
     if paths:
         raise Invalid(
             f"A stash is whole: to `{action}` takes no `paths`.",
-            "Leave `paths` out, or take single files of it: `run_restore` with its name as `rev`, index=false.",
+            "Leave `paths` out, or take single files of it: `run_restore` with its name as `rev`.",
         )
     if rev is None:
         raise Invalid("`rev` is empty.", "Leave it out for the latest stash.")

@@ -149,11 +149,17 @@ class FileOperation(Operation):
         source: from what they are written, whatever lies there.
         created_files: those that it makes and git does not know; an undo stages them first.
         refreshes_index: whether it takes a file for changed that was only written again, unless the index knows better.
+        next_steps: commands that follow it.
     """
 
     source: Revision | None = None
     created_files: Sequence[str] = ()
     refreshes_index: bool = False
+    next_steps: Sequence[GitInput] = ()
+
+    @property
+    def steps(self) -> Sequence[GitInput]:
+        return [GitInput(self.arguments, self.stdin), *self.next_steps]
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,8 @@ _SCISSORS = re.compile(r"(?m)^. -+ >8 -+$")
 # Lets git write that line at a conflict, and heed it; otherwise it takes lines with `#` for its own remarks.
 _SCISSORS_OPTIONS = ["-c", "commit.cleanup=scissors"]
 _NO_CHOICE = SideChoice()
+# Systems bound the length of a command.
+_MAX_NAMES_OF_COMMAND = 200
 
 
 class _ConfiguredUpstream(NamedTuple):
@@ -243,13 +245,23 @@ class OperationPlanner:
         self.git.configure(self.repository, ["--replace-all", f"branch.{branch}.{key}", value])
 
     def restore(self, source: Revision, paths: Sequence[str], *, stages: bool = True) -> FileOperation:
-        """Plan to write files as a commit has them, and to stage them so unless the index is to stay as it is."""
+        """Plan to write files as a commit has them, and to stage them so unless the index is to stay as it is.
+
+        Of a stash, what it had staged is staged again, and nothing else.
+        """
         arguments = ["restore", f"--source={self._disambiguate(source)}", "--worktree", "--", *paths]
         created_files: list[str] = []
-        if stages:
+        next_steps: list[GitInput] = []
+        stash = self._find_hash_of_listed_stash(source)
+        if stages and not stash:
             arguments.insert(1, "--staged")
         else:
             created_files = self._list_missing(source, paths)
+        if stages and stash:
+            names = self._list_staged_of_stash(stash, paths)
+            for start in range(0, len(names), _MAX_NAMES_OF_COMMAND):
+                part = names[start : start + _MAX_NAMES_OF_COMMAND]
+                next_steps.append(GitInput(["reset", "--quiet", f"{stash}^2", "--", *part]))
         unwritten = self._list_unwritten(paths)
 
         def describe_written() -> Sequence[str]:
@@ -264,8 +276,19 @@ class OperationPlanner:
             overwritten_paths=paths,
             source=source,
             created_files=created_files,
+            next_steps=next_steps,
             after=describe_written,
         )
+
+    def _find_hash_of_listed_stash(self, revision: Revision) -> str:
+        """Return the hash of a stash of the list; empty for any other commit."""
+        oid = self.git.find_hash(self.repository, f"{revision.text}^{{commit}}", self.cancel)
+        return oid if oid in self._list_stashes() else ""
+
+    def _list_staged_of_stash(self, stash: str, paths: Sequence[str]) -> list[str]:
+        """Return the files below `paths` that a stash had staged."""
+        arguments = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", f"{stash}^1", f"{stash}^2", "--", *paths]
+        return split_names(self.git.run(self.repository, arguments, self.cancel).stdout)
 
     def _list_missing(self, source: Revision, paths: Sequence[str]) -> list[str]:
         """Return the files below `paths` that a commit has, and neither the index nor the disk."""
