@@ -58,7 +58,7 @@ def _is_merged(item: Item) -> bool | None:
     return pick(item, "pull_request.merged_at") is not None
 
 
-def _state(item: Item) -> Any:
+def _state(item: Item) -> str | None:
     """Return the state of a hit as other lists have it: `merged` is apart from `closed`."""
     if _is_merged(item):
         return "merged"
