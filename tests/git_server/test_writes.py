@@ -1466,7 +1466,7 @@ async def test_a_file_of_a_stash_comes_back_without_being_staged(tmp_path: Path)
         made.git("add", "notes.txt")
         before = state(made)
         refused = await asking("run_restore", rev="stash@{0}", paths=["new.txt"], index=False)
-        assert refused.startswith("failed") and "`stash@{0}^3`" in refused, refused
+        assert refused.startswith("failed") and "rev=`stash@{0}^3`, index=false" in refused, refused
         changed = await asking("run_restore", rev="stash@{0}", paths=["side.txt", "notes.txt"], index=False)
         created = await asking("run_restore", rev="stash@{0}^3", paths=["new.txt"], index=False)
         assert made.git("status", "--porcelain") == "MM notes.txt\n M side.txt\n?? new.txt\n"

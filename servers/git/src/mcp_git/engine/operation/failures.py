@@ -92,7 +92,9 @@ def explain_operation_failure(
     if "did not match" in message and operation.revision is not None:
         untracked = f"{operation.revision.text}^3"
         if untracked.startswith("stash@") and git.find_hash(repository, untracked, cancel):
-            next_move = f"Files that were untracked are in the stash's third parent: rev={quote(untracked)}."
+            next_move = (
+                f"Files that were untracked are in the stash's third parent: rev={quote(untracked)}, index=false."
+            )
     return Conflict(
         f"git: `{escape_line_breaks(message)[:_MAX_MESSAGE_LENGTH]}`.", f"Nothing was changed. {next_move}".rstrip()
     )
