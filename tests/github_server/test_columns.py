@@ -73,8 +73,9 @@ async def test_what_other_descriptions_name_is_there(oracle: Oracle) -> None:
         tools = {tool.name: tool.description or "" for tool in (await client.list_tools()).tools}
         found = await call(client, "list_checks", **O, ref="main")
         assert f"Columns: {', '.join(found['columns'])}." in tools["list_checks"]
-        found = await call(client, "list_issue_options", **O, kind="milestones")
-        assert f"Of milestones (open and closed) {', '.join(found['columns'])}." in tools["list_issue_options"]
+        for kind, words in (("labels", "labels"), ("milestones", "milestones (open and closed)"), ("assignees",) * 2):
+            found = await call(client, "list_issue_options", **O, kind=kind)
+            assert f"f {words} {', '.join(found['columns'])}" in tools["list_issue_options"]
         assert oracle.sent("GET", "/milestones")[-1].query["state"] == "all"
         found = await call(client, "get_commit", **O, ref="main")
         assert f"`{found['data']['files'][0]}`" in tools["get_commit"]
