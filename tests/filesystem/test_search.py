@@ -541,18 +541,28 @@ def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | Non
     assert "; raise max_per_file for more]" in answer.splitlines()[0]
 
 
-def test_more_lines_of_a_file_than_are_shown_are_no_error(tmp_path: Path, program: str | None) -> None:
-    fill(tmp_path, {"a": "hit\n" * 5010})
+def test_the_pages_of_a_search_hold_all_matches_of_a_file(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": "hit\n" * 5010, "b": "hit\n"})
+    start = [served(tmp_path).readable(".")]
     query = Query("hit", max_per_file=100_000, limit=5000)
+    page = search_text(start, query, None, CancelToken(), program)
+    heads = [page.text().splitlines()[0]]
+    matches = [line.line for file in page.files for line in file.lines]
+    while page.cursor is not None:
+        page = search_text(start, query, page.cursor, CancelToken(), program)
+        heads.append(page.text().splitlines()[0])
+        matches += [line.line for file in page.files for line in file.lines]
+    assert matches == [*range(1, 5011), 1]
+    assert "of 5,011 in 2 files" in heads[0] and "no more than" not in "".join(heads)
+
+
+def test_more_last_matches_of_a_file_than_a_page_takes_are_no_error(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": "hit\n" * 5010})
+    query = Query("hit", max_per_file=100_000, limit=5000, last_matches=True)
     page = search_text([served(tmp_path).readable(".")], query, None, CancelToken(), program)
-    head, *lines = page.text().splitlines()
-    cursor = page.cursor
-    while cursor is not None:
-        page = search_text([served(tmp_path).readable(".")], query, cursor, CancelToken(), program)
-        lines += page.text().splitlines()[2:]
-        cursor = page.cursor
-    assert head.startswith("[") and "of 5,010 matches" in head
-    assert len(lines) >= 4990 and "no more than 5,000 of a file are shown; `count_only` counts them" in page.text()
+    (head, *_) = page.text().splitlines()
+    assert "of 5,010 matches" in head and "raise" not in head
+    assert "; no more than 5,000 last matches of a file are shown; `count_only` counts all]" in head
 
 
 def test_names_are_found_in_any_case(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from mcp_fs.engine.listing.selection import names_files_with_parts, refuse_exclu
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.patterns.line_breaks import asks_for_line_breaks, remove_classes
 
-__all__ = ["MAX_LINES_PER_FILE", "Query"]
+__all__ = ["MAX_LAST_MATCHES", "Query"]
 
-MAX_LINES_PER_FILE = 5000
+# As many as `limit` allows, because no cursor leads behind the last matches.
+MAX_LAST_MATCHES = 5000
 
 _WILDCARD = re.compile(r"[*?\[{]")
 # Behind an escaped character: what follows a backslash that is itself escaped is a letter.
@@ -28,7 +29,7 @@ class Query:
         context: lines shown before and after each match.
         glob: paths to search; without a slash names; a `!` in front leaves out instead; behind `!/` a part of each.
         file_type: name of a kind of file (`filetypes`).
-        max_per_file: matching lines wanted of one file; `MAX_LINES_PER_FILE` are shown at most.
+        max_per_file: matching lines wanted of one file, on all pages.
         last_matches: whether these are a file's last ones.
         limit: matching lines in one answer; files when `files_only` or `count_only`, texts when `only_matching`.
         count_only: how many lines match in each file, instead of the lines.
@@ -50,11 +51,6 @@ class Query:
     only_matching: bool = False
     include_binary: bool = False
     walk_filter: WalkFilter = field(default_factory=WalkFilter)
-
-    @property
-    def lines_per_file(self) -> int:
-        """How many matching lines of one file are shown."""
-        return min(self.max_per_file, MAX_LINES_PER_FILE)
 
     @property
     def file_glob(self) -> str | None:

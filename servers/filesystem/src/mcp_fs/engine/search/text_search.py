@@ -19,7 +19,7 @@ from mcp_fs.engine.patterns.line_breaks import LINE_BREAK_HINT, may_mean_line_br
 from mcp_fs.engine.patterns.regex import LineSearch, compile_byte_filter, compile_group_reader, compile_line_search
 from mcp_fs.engine.search.file_list import FileList, Position
 from mcp_fs.engine.search.grep import FileMatches, GrepOptions, LineSelection, count_matches, grep
-from mcp_fs.engine.search.query import MAX_LINES_PER_FILE, Query
+from mcp_fs.engine.search.query import MAX_LAST_MATCHES, Query
 from mcp_fs.engine.search.sources import DocumentReader, SearchedFile, describe_failure
 from mcp_fs.engine.search.text_counts import TextCounts
 from mcp_fs.models import Match, MatchCounts, MatchedFile, Matches, MatchTotal, pluralize
@@ -280,15 +280,15 @@ class _TextSearch:
         cursor = None
         if page.end is not None:
             cursor = Cursor.encode("search", [*page.end, list(total.freeze())], self.scope)
+        notes = self.notes(nothing=not total.files)
         bound = ""
         if page.leaves_out:
             bound = "max_per_file"
-            if self.query.last_matches and self.query.limit < self.query.lines_per_file:
+            if self.query.last_matches and self.query.limit < self.query.max_per_file:
                 bound = "limit"
-        notes = self.notes(nothing=not total.files)
-        if bound == "max_per_file" and self.query.max_per_file >= MAX_LINES_PER_FILE:
+        if bound == "limit" and self.query.limit >= MAX_LAST_MATCHES:
             bound = ""
-            notes.append(f"no more than {MAX_LINES_PER_FILE:,} of a file are shown; `count_only` counts them")
+            notes.append(f"no more than {MAX_LAST_MATCHES:,} last matches of a file are shown; `count_only` counts all")
         return Matches(tuple(page.files), notes, cursor, total.freeze(), bound)
 
     def count_page(self, cursor: str | None) -> MatchCounts:
@@ -454,9 +454,10 @@ class _TextSearch:
         query = self.query
         if query.files_only:
             return GrepOptions(after_line=after_line, search_binary=query.include_binary, multiline=self.is_multiline)
-        max_matches = query.lines_per_file - shown_matches
+        # Behind a full page one line tells that more match.
+        max_matches = min(query.max_per_file - shown_matches, room + 1)
         if query.last_matches:
-            # What is left out of the last ones no cursor leads to. Behind a full page one line tells that more match.
+            # What is left out of the last ones no cursor leads to.
             max_matches = min(max_matches, max(room, 1))
         return GrepOptions(
             context=query.context,
