@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -92,6 +95,25 @@ async def test_what_was_not_read_of_a_kind_is_told(tmp_path: Path, monkeypatch: 
         "=== *.log: 9 files, 3 read, of 1 the first 100 bytes; utf-8 2, latin-1 1",
         "24\t1: one",
     ]
+
+
+async def test_files_that_are_called_unlike_are_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each look at this clock takes a second.
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=count().__next__))
+    monkeypatch.setattr(module, "_WALK_SECONDS", math.inf)
+    monkeypatch.setattr(module, "_READ_SECONDS", 5)
+    signs = {"access": "- 1", "app": "[1]", "events": "{1}", "system": "1:"}
+    for name, line in signs.items():
+        fill(tmp_path, {f"{name}-{number}.log": f"{line}\n" * 9 for number in range(6)})
+    lines = await samples(tmp_path)
+    assert lines[1] == "=== *.log: 24 files, 5 read"
+    assert sorted(line.partition("\t")[2] for line in lines[2:]) == sorted(signs.values())
+
+
+async def test_less_is_read_of_each_of_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_BYTES_OF_KIND", 300_000)
+    fill(tmp_path, {f"{number}.log": "1: one\n" * 6_000 for number in range(9)})
+    assert (await samples(tmp_path))[1] == "=== *.log: 9 files, of 9 the first 33,000 bytes"
 
 
 @pytest.mark.parametrize(

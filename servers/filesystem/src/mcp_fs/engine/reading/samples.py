@@ -27,7 +27,9 @@ _WALK_SECONDS = 2.0
 # Of each kind.
 _READ_SECONDS = 0.5
 _MAX_FILES_OF_KIND = 500
+_MAX_BYTES_OF_KIND = 2_000_000
 _MAX_BYTES_OF_FILE = 200_000
+_MIN_BYTES_OF_FILE = 20_000
 # Their first line has the names of the columns.
 _TABLE_SUFFIXES = (".csv", ".tsv")
 _LEGEND = (
@@ -57,6 +59,24 @@ class _Kind:
         if len(self.files) > _MAX_FILES_OF_KIND:
             del self.files[1::2]
             self.step *= 2
+
+    @property
+    def bytes_of_file(self) -> int:
+        """How much is read of each file, so that there is time for all, in whole thousands."""
+        share = _MAX_BYTES_OF_KIND // len(self.files) // 1000 * 1000
+        return min(max(share, _MIN_BYTES_OF_FILE), _MAX_BYTES_OF_FILE)
+
+    def spread_files(self) -> list[ReadablePath]:
+        """Return the files in an order in which each next one lies far from those before.
+
+        Neighbours are called alike and written alike, so those that there is time for should come from everywhere.
+        """
+        bit_count = len(self.files).bit_length()
+
+        def reverse_bits(number: int) -> str:
+            return f"{number:0{bit_count}b}"[::-1]
+
+        return [self.files[number] for number in sorted(range(len(self.files)), key=reverse_bits)]
 
     @property
     def heading(self) -> str:
@@ -145,9 +165,9 @@ class _SampleReader:
         forms = LineForms(are_tables=kind.suffix in _TABLE_SUFFIXES)
         encodings = Counter[str]()
         cut_count = 0
-        request = PageRequest(max_bytes=_MAX_BYTES_OF_FILE, with_hash=False)
+        request = PageRequest(max_bytes=kind.bytes_of_file, with_hash=False)
         deadline = time.monotonic() + _READ_SECONDS
-        for path in kind.files:
+        for path in kind.spread_files():
             if time.monotonic() > deadline:
                 break
             try:
@@ -167,7 +187,7 @@ class _SampleReader:
         if forms.file_count < kind.file_count:
             heading += f", {forms.file_count:,} read"
         if cut_count:
-            heading += f", of {cut_count:,} the first {_MAX_BYTES_OF_FILE:,} bytes"
+            heading += f", of {cut_count:,} the first {kind.bytes_of_file:,} bytes"
         if set(encodings) != {"utf-8"}:
             counts = [f"{name} {count:,}" for name, count in encodings.most_common()]
             heading += f"; {', '.join(counts)}"
