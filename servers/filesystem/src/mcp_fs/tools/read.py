@@ -91,8 +91,7 @@ async def read_text(
 
     Documents (docx, pdf, msg ...), databases and Parquet come as text, pages of a PDF by `a.pdf!/3-9`, files in
     archives by `a.zip!/b.txt`: `[page 1 of 3]`, `[sheet NAME, A1:E9]` and rows with tabs, `[cell 3, code]`, Word tables
-    `a | b`. The first line says how to go on. In scripts `.rows()` of CSV or a sheet gives
-    objects. Several files: `read_files`.
+    `a | b`. In scripts `.rows()` of CSV or a sheet gives objects. Several files: `read_files`.
     """
     last_line = _choose_last_line(start_line, end_line, head, tail)
     if tail and start_column > 1:
@@ -246,7 +245,7 @@ def list_tree(
     depth: Annotated[int, Field(ge=1, le=20)] = 3,
     include_hidden: bool = False,
     include_ignored: bool = False,
-    samples: Annotated[bool, Field(description="Also a line of each form, by kind of file, with counts.")] = False,
+    samples: Annotated[bool, Field(description="For a first look at files: also a line of each form, by kind, with counts.")] = False,
     max_bytes: Annotated[int, Field(le=64_000), AfterValidator(_raise_tree_bytes)] = DEFAULT_PAGE_BYTES,
 ) -> Tree:
     """Show a folder and those below it as a tree; large, hidden and ignored parts only as counts.

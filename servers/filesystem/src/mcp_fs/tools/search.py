@@ -54,7 +54,7 @@ def find_files(
 ) -> FilePage:
     """Find files by name, or duplicates, below `path`, without hidden and git-ignored ones.
 
-    Lines are `PATH`, or sorted by another key `PATH\\tKEY`. For text in files use `search_text`.
+    Lines are `PATH`, from the root, or sorted by another key `PATH\\tKEY`. For text in files use `search_text`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     changed = parse_time_range(since, until)

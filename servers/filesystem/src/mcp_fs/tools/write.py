@@ -159,7 +159,7 @@ def edit_file(
     path: WritePath,
     edits: Annotated[list[Edit], Field(min_length=1)],
     dry_run: DryRun = False,
-    expected_hash: Annotated[FreeText | None, Field(description="Fail unless the file has this hash.")] = None,
+    expected_hash: FreeText | None = None,
 ) -> EditResult:
     """Replace exact pieces of a text file, in order, all or none; says at which lines.
 
@@ -233,7 +233,7 @@ def replace_text(
     include_ignored: bool = False,
     encoding: Annotated[
         FreeText | None,
-        Field(description="Convert text files: `utf-8` (without BOM), `cp1250>utf-8`; needs no replacements."),
+        Field(description="Convert text files: `utf-8`, with BOM `utf-8-sig`, `cp1250>utf-8`; needs no replacements."),
     ] = None,
     dry_run: DryRun = False,
 ) -> ReplaceResult:

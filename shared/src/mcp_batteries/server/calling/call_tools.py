@@ -81,7 +81,7 @@ _ScriptText = Annotated[
         max_length=_MAX_SCRIPT_CHARACTERS,
         description="Or JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
         "paths and numbers on each of `.lines()`; a read's first line in brackets is its `.remark`. "
-        "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or a JSON table's rows as objects. "
+        "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or objects where a tool answers in JSON rows. "
         "Failures throw: catch them in loops; compare by `===`.",
     ),
 ]
@@ -230,7 +230,7 @@ class CallReadingTools(_Batch):
     async def call_tools(
         self, calls: _Calls | None = None, script: _ScriptText = "", max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES
     ) -> CallToolResult:
-        """Make several calls of reading tools in turn; each answer stands under its number and name.
+        """Make several calls of reading tools in turn.
 
         With `script` only what it `print`s comes back: find, count and compare at once, and print examples of what
         fits no pattern, instead of a look first.
@@ -248,7 +248,7 @@ class CallTools(_Batch):
     async def call_tools(
         self, calls: _Calls | None = None, script: _ScriptText = "", max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES
     ) -> CallToolResult:
-        """Make several calls of this server's tools in turn; each answer stands under its number and name.
+        """Make several calls of this server's tools in turn.
 
         For all that waits for no other answer: reads together, a change with the look that checks it. A failed read
         stops nothing; after a change that failed nothing more is run. With `script` only what it `print`s comes back:

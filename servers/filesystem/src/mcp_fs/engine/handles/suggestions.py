@@ -44,7 +44,8 @@ def _suggest_archive_member(path: ReadablePath, list_names: ListNames) -> str | 
     for above in (path, *_iterate_parents(path)):
         if is_archive(above.name) and above.name in (list_names(above.parent) or ()) and list_names(above) is None:
             member_path = "/".join(path.parts[len(above.parts) :]) or "NAME"
-            return f"What is in an archive is read by `read_text` as {quote(f'{above.display}!/{member_path}')}."
+            member = quote(f"{above.display}!/{member_path}")
+            return f"`read_text` lists an archive, and reads what is in it as {member}."
     return None
 
 
