@@ -150,7 +150,7 @@ def write_file(
     return recorder.record(origin, cancel, partial(with_missing_folders, [target], write))
 
 
-@tool("Edit file", effect="destroy", view=DIFF, adapt=_wrap_single_edit)
+@tool("Edit file", effect="destroy", view=DIFF, adapt=_wrap_single_edit, reads_in_dry_run=True)
 def edit_file(
     recorder: ChangeRecorder,
     origin: CallOrigin,
@@ -175,6 +175,7 @@ def edit_file(
     effect="destroy",
     view=DIFF,
     adapt=rename_arguments(diff="patch", input="patch", path="patch", patch_file="patch"),
+    reads_in_dry_run=True,
 )
 def edit_files(
     arguments: PathArguments,
@@ -212,7 +213,13 @@ def create_directory(
     return recorder.record(origin, cancel, partial(folders.create_folder, target))
 
 
-@tool("Replace text", effect="destroy", seconds=_LONG_SECONDS, adapt=_wrap_single_replacement)
+@tool(
+    "Replace text",
+    effect="destroy",
+    seconds=_LONG_SECONDS,
+    adapt=_wrap_single_replacement,
+    reads_in_dry_run=True,
+)
 def replace_text(
     recorder: ChangeRecorder,
     origin: CallOrigin,

@@ -217,11 +217,14 @@ class CallReadingTools(_Batch):
 
     def refuse(self, call: Call) -> str:
         tool = self.table().get(call.name)
-        if tool is None or self._reads(call.name):
+        if tool is None or self._reads(call.name) or _is_dry_run(call, tool):
             return ""
+        ways = ["by itself"]
         if RUN_SCRIPT in self.table():
-            return f"changes things, so call it by itself, or in `{RUN_SCRIPT}`"
-        return "changes things, so call it by itself"
+            ways.append(f"in `{RUN_SCRIPT}`")
+        if isinstance(tool, StrictTool) and tool.reads_in_dry_run:
+            ways.append("here with dry_run=true")
+        return f"changes things, so call it {', or '.join(ways)}"
 
     def can_change(self, call: Call) -> bool:
         return False
@@ -282,6 +285,14 @@ class RunScript:
         something is unexpected.
         """
         return await self.calls.run(script, max_bytes)
+
+
+def _is_dry_run(call: Call, tool: Tool) -> bool:
+    """Return whether a call only shows what it would do, by a tool that then does nothing but read.
+
+    A second spelling of the argument beside this one is refused by the tool.
+    """
+    return isinstance(tool, StrictTool) and tool.reads_in_dry_run and call.arguments.get("dry_run") is True
 
 
 async def _make_call(call: Call, arguments: Mapping[str, Any]) -> Answer:

@@ -61,6 +61,7 @@ class StrictTool(Tool):
         consent: the server's reason to ask before a call.
         planner: makes the plan that the person is asked about; the call gets it.
         mirrored: the arguments that clients repeat in headers.
+        reads_in_dry_run: whether a call with `dry_run` does nothing but read.
     """
 
     seconds: float = Field(default=60.0, exclude=True)
@@ -73,6 +74,7 @@ class StrictTool(Tool):
     adapt: Adapt | None = Field(default=None, exclude=True)
     explain: Explain | None = Field(default=None, exclude=True)
     mirrored: tuple[str, ...] = Field(default=(), exclude=True)
+    reads_in_dry_run: bool = Field(default=False, exclude=True)
 
     @property
     def may_ask_without_confirm(self) -> bool:
@@ -229,6 +231,7 @@ def strict_tool(
     tool.planner = planner
     tool.confirm = confirm and declared.effect == "destroy"
     tool.effect = declared.effect
+    tool.reads_in_dry_run = declared.reads_in_dry_run
     tool.adapt = declared.adapt
     tool.toolset = module_of(method)
     tool.toolsets = toolsets_of(declared, method)

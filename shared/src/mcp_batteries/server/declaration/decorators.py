@@ -86,6 +86,7 @@ class DeclaredTool:
     work: str = "The call"
     long: bool = True
     also: tuple[str | OtherName, ...] = ()
+    reads_in_dry_run: bool = False
 
     @property
     def other_names(self) -> Sequence[OtherName]:
@@ -141,6 +142,7 @@ def tool(
     work: str = "The call",
     long: bool = True,
     also: tuple[str | OtherName, ...] = (),
+    reads_in_dry_run: bool = False,
 ) -> Callable[[F], F]:
     """Mark a tool; its name, docstring and annotations are what the model reads.
 
@@ -161,6 +163,7 @@ def tool(
         work: names what a plain `def` does in the message of its deadline, such as "The search".
         long: whether a plain `def` can take seconds; one that cannot has threads that no long call keeps busy.
         also: names that models know from other servers; a call by one works, and no list has it.
+        reads_in_dry_run: whether a call with `dry_run` does nothing but read, so that `call_tools` may make it.
     """
     if idempotent is None:
         idempotent = effect == "read"
@@ -181,6 +184,7 @@ def tool(
             work=work,
             long=long,
             also=also,
+            reads_in_dry_run=reads_in_dry_run,
         )
     )
 
