@@ -245,7 +245,9 @@ def list_tree(
     depth: Annotated[int, Field(ge=1, le=20)] = 3,
     include_hidden: bool = False,
     include_ignored: bool = False,
-    samples: Annotated[bool, Field(description="For a first look at files: also a line of each form, by kind, with counts.")] = False,
+    samples: Annotated[
+        bool, Field(description="For a first look at files: also a line of each form, by kind, with counts.")
+    ] = False,
     max_bytes: Annotated[int, Field(le=64_000), AfterValidator(_raise_tree_bytes)] = DEFAULT_PAGE_BYTES,
 ) -> Tree:
     """Show a folder and those below it as a tree; large, hidden and ignored parts only as counts.
