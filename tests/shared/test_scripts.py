@@ -421,6 +421,30 @@ async def test_changes_whose_answers_are_printed_are_not_told_again() -> None:
         assert text.endswith("\n[calls that could change something: 1 say_word failed]")
 
 
+@pytest.mark.parametrize(
+    ("script", "unprinted"),
+    [
+        ("print('done: ' + write_file({path: 'a', content: 'x'}).trim())", 0),
+        ("print(write_file({path: 'a', content: 'x'}), 'and')", 0),
+        ("print([write_file({path: 'a', content: 'x'}), 1])", 0),
+        ("print({a: write_file({path: 'a', content: 'x'}).trim()})", 0),
+        ("print(replace_text({replacements: {'1': '2'}, glob: '*'}).split('\\n')[0])", 0),
+        ("write_file({path: 'a', content: 'x'}); print(write_file({path: 'a.txt', content: 'x'}))", 1),
+        ("print(write_file({path: 'a', content: 'x'}).slice(0, 9))", 1),
+        ("for (const n of [1, 2]) write_file({path: 'a', content: 'x', overwrite: true}); print('created `a`')", 2),
+    ],
+)
+async def test_a_printed_first_line_tells_of_a_change(tmp_path: Path, script: str, unprinted: int) -> None:
+    (tmp_path / "b").write_text("1\n")
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("run_script", {"script": script})
+    assert isinstance(answer.content[0], TextContent) and not answer.is_error
+    told = re.search(
+        r"^\[calls .* not printed: (\d) \w+\]$|^\[calls .* something: (\d) \w+\]$", answer.content[0].text, re.M
+    )
+    assert int(told[1] or told[2]) == unprinted if told else unprinted == 0
+
+
 async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_another(tmp_path: Path) -> None:
     (tmp_path / "long").write_text("one\ntwo\nthree\n")
     (tmp_path / "short").write_text("one\ntwo\n")

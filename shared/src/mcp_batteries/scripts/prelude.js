@@ -17,11 +17,28 @@
     return value;
   };
   const outcome = {lists: {}, reports: {}};
-  // The functions whose answers to changes have a text and were not printed yet, one for each answer.
-  const reports = new Map();
-  const noteReport = (text) => {
-    const name = reports.get(text)?.shift();
-    if (name) outcome.reports[name] = (outcome.reports[name] ?? 0) + 1;
+  // The answers to changes. Their first line says what was done, and stands in what scripts print of them.
+  const reports = [];
+  // Whether a line stands in a text to its end, also as JSON: `created a` is no part of `created a.txt`.
+  const hasLine = (text, line) => {
+    for (let start = text.indexOf(line); start >= 0; start = text.indexOf(line, start + 1)) {
+      if (["", "\n", '"', "\\"].includes(text.charAt(start + line.length))) return true;
+    }
+    return false;
+  };
+  // What is shorter could stand there by chance.
+  const MIN_LINE_CHARACTERS = 12;
+  const tellsOf = (printed, {text, line}) =>
+    printed === text || (line.length >= MIN_LINE_CHARACTERS && hasLine(printed, line));
+  const noteReports = (printed) => {
+    // Of several that begin alike a printed text tells of one.
+    const lines = new Set();
+    for (const report of reports) {
+      if (report.isPrinted || lines.has(report.line) || !tellsOf(printed, report)) continue;
+      lines.add(report.line);
+      report.isPrinted = true;
+      outcome.reports[report.name] = (outcome.reports[report.name] ?? 0) + 1;
+    }
   };
 
   // A cursor is long, and the next script asks for all pages rather than for one.
@@ -81,7 +98,6 @@
   };
 
   const show = (value) => {
-    noteReport(value);
     // Who prints an answer as it came reads all of it, and that this line is no part of the text.
     const head = remarks.headOf(value);
     if (head) return head + (value && `\n${value}`);
@@ -95,7 +111,9 @@
   // An empty text among others is one of the script's own.
   const showAmongOthers = (value) => (value === "" ? "" : show(value));
   globalThis.print = (...values) => {
-    const text = values.map(values.length > 1 ? showAmongOthers : show).join(" ");
+    const texts = values.map(values.length > 1 ? showAmongOthers : show);
+    texts.forEach(noteReports);
+    const text = texts.join(" ");
     // Answers end in a line end of their own.
     write(stringify(text.endsWith("\n") ? text : `${text}\n`));
   };
@@ -244,7 +262,7 @@
       const isReport = REPORTING.includes(name);
       const shown = isReport ? text : body;
       remarks.add(shown, remark, isReport);
-      if (isReport && shown) reports.set(shown, [...(reports.get(shown) ?? []), name]);
+      if (isReport && shown) reports.push({name, text: shown, line: shown.split("\n", 1)[0], isPrinted: false});
       return shown;
     };
     tool.all = (args) => readAll(name, ask, args);
