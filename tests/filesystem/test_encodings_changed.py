@@ -182,7 +182,12 @@ async def test_neither_texts_nor_an_encoding_is_nothing_to_do(tmp_path: Path) ->
         ("UTF-8", "utf-8"),
         ("utf-8-sig", "utf-8 with BOM"),
         ("utf-8 with BOM", "utf-8 with BOM"),
+        ("UTF-8 BOM", "utf-8 with BOM"),
+        ("utf8bom", "utf-8 with BOM"),
+        ("utf8-sig", "utf-8 with BOM"),
+        ("utf_8_sig", "utf-8 with BOM"),
         ("utf-16", "utf-16-le with BOM"),
+        ("UTF-16BE-BOM", "utf-16-be with BOM"),
         ("windows-1252", "cp1252"),
         ("ISO-8859-1", "latin-1"),
         ("Shift_JIS", "shift_jis"),
@@ -192,7 +197,7 @@ def test_an_encoding_goes_by_the_names_that_people_know(name: str, meant: str) -
     assert str(parse_encoding(name)) == meant
 
 
-@pytest.mark.parametrize("name", ["", "punycode", "base64", "cp1252 with BOM", "nonsense"])
+@pytest.mark.parametrize("name", ["", "bom", "punycode", "base64", "cp1252 with BOM", "nonsense"])
 def test_an_encoding_in_which_no_text_is_found_is_refused(name: str) -> None:
     with pytest.raises(Invalid, match="is none that text is written in"):
         parse_encoding(name)

@@ -66,7 +66,9 @@ Newline = Literal["\n", "\r\n", "\r", ""]
 NEWLINE_NAMES: Mapping[Newline | None, str] = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", None: "mixed"}
 
 # What Python and other programs call those that begin with their mark.
-_NAMES_WITH_BOM = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_NAMES_WITH_BOM = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+# How they name the mark: `utf-8-sig`, `utf8bom`, `UTF-8 with BOM`.
+_NAMED_BOM = re.compile(r"[\s_-]*(?:with[\s_-]+)?(?:bom|sig)\Z")
 
 _END_BYTES = 4096
 _NULS = re.compile(b"\0+")
@@ -75,15 +77,15 @@ _LONG_NUL_RUN_BYTES = 512
 
 
 def parse_encoding(name: str) -> Encoding:
-    """Return the encoding that a name of it means, such as `UTF-8`, `windows-1252` or `utf-16-le with BOM`.
+    """Return the encoding that a name of it means, such as `UTF-8`, `windows-1252` or `utf-16-le BOM`.
 
     UTF-16 and UTF-32 without their order are written as Windows does, with a mark.
 
     Raises:
         Invalid: it means none that text is found in.
     """
-    plain_name = name.strip().lower().removesuffix(" with bom")
-    has_bom = plain_name != name.strip().lower() or plain_name in _NAMES_WITH_BOM
+    plain_name, bom_count = _NAMED_BOM.subn("", name.strip().lower())
+    has_bom = bom_count > 0 or plain_name in _NAMES_WITH_BOM
     plain_name = _NAMES_WITH_BOM.get(plain_name, plain_name)
     try:
         codec = codecs.lookup(plain_name).name
@@ -98,7 +100,7 @@ def parse_encoding(name: str) -> Encoding:
         return Encoding(supported_name)
     raise Invalid(
         f"The encoding {quote(name)} is none that text is written in here.",
-        f"Use `utf-8`, `utf-8-sig`, `utf-16-le`, `utf-16-be` or one of {', '.join(ASCII_ENCODINGS)}.",
+        f"Use `utf-8`, with BOM `utf-8-sig`, `utf-16-le`, `utf-16-be` or one of {', '.join(ASCII_ENCODINGS)}.",
     )
 
 
