@@ -339,3 +339,12 @@ async def test_a_tree_in_few_bytes_is_as_short_as_trees_are(tmp_path: Path) -> N
     fill(tmp_path, {f"{unnumbered(number)}.txt": "" for number in range(300)})
     shortest = list_tree(served(tmp_path).readable("."), CancelToken(), max_bytes=1000)
     assert await call(tmp_path, "list_tree", max_bytes=10) == (False, shortest.text())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tool", ["list_tree", "list_directory"])
+async def test_who_lists_an_archive_as_a_folder_reads_how_it_is_listed(tmp_path: Path, tool: str) -> None:
+    fill(tmp_path, {"a.zip": b"PK\5\6" + bytes(18)})
+    with pytest.raises(NotFound) as refusal:
+        await getattr(Tools(served(tmp_path)), tool)(path="a.zip")
+    assert str(refusal.value).endswith("`read_text` lists an archive, and reads what is in it as `a.zip!/NAME`.")
