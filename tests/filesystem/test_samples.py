@@ -110,6 +110,20 @@ async def test_files_that_are_called_unlike_are_read_first(tmp_path: Path, monke
     assert sorted(line.partition("\t")[2] for line in lines[2:]) == sorted(signs.values())
 
 
+async def test_rotated_files_are_of_the_kind_of_the_first(tmp_path: Path) -> None:
+    names = ["a.log", "a.log.1", "a.log.10", "b.log.2026-11-01", "b.LOG.2026-11-02.1"]
+    fill(tmp_path, dict.fromkeys(names, "[1] one\n" * 9))
+    fill(tmp_path, dict.fromkeys(["cron.2026-11-01", "syslog.1", ".2", "x.1a"], "1: one\n" * 9))
+    assert (await samples(tmp_path, include_hidden=True))[1:] == [
+        "=== *.log*: 5 files",
+        "45\t[1] one",
+        "=== without an ending: 3 files",
+        "27\t1: one",
+        "=== x.1a",
+        "9\t1: one",
+    ]
+
+
 async def test_less_is_read_of_each_of_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_BYTES_OF_KIND", 300_000)
     fill(tmp_path, {f"{number}.log": "1: one\n" * 6_000 for number in range(9)})

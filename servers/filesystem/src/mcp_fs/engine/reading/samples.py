@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ _MAX_FILES_OF_KIND = 500
 _MAX_BYTES_OF_KIND = 2_000_000
 _MAX_BYTES_OF_FILE = 200_000
 _MIN_BYTES_OF_FILE = 20_000
+# What rotation puts behind the name of a log: a number or a day.
+_ROTATED = re.compile(r"(?:\.\d[\d-]*)+\Z")
 # Their first line has the names of the columns.
 _TABLE_SUFFIXES = (".csv", ".tsv")
 _LEGEND = (
@@ -40,9 +43,10 @@ _LEGEND = (
 
 @dataclass(slots=True)
 class _Kind:
-    """The files whose names end alike.
+    """The files whose names end alike, but for numbers and days behind that.
 
     Attributes:
+        has_rotated: whether some have such.
         files: some of them, from the first that a walk comes by to the last.
         step: how many files lie between two of these.
     """
@@ -51,6 +55,7 @@ class _Kind:
     files: list[ReadablePath] = field(default_factory=list[ReadablePath])
     file_count: int = 0
     step: int = 1
+    has_rotated: bool = False
 
     def add(self, path: ReadablePath) -> None:
         if self.file_count % self.step == 0:
@@ -85,6 +90,8 @@ class _Kind:
         name = "without an ending"
         if self.suffix:
             name = f"*{self.suffix}"
+            if self.has_rotated:
+                name += "*"
         return f"=== {escape_line_breaks(name)}: {self.file_count:,} files"
 
 
@@ -209,5 +216,9 @@ def _add_files(entries: FolderEntries, kinds: dict[str, _Kind]) -> None:
             continue
         if folder.policy.is_protected((*folder.parts, name)):
             continue
-        suffix = os.path.splitext(name)[1].lower()
-        kinds.setdefault(suffix, _Kind(suffix)).add(folder / name)
+        plain_name = _ROTATED.sub("", name)
+        suffix = os.path.splitext(plain_name)[1].lower()
+        kind = kinds.setdefault(suffix, _Kind(suffix))
+        kind.add(folder / name)
+        if plain_name != name:
+            kind.has_rotated = True
