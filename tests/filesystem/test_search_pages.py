@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from filesystem.reading import fill, served
+from filesystem.tool_calls import Tools
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.server.calling.results import answering_script
 from mcp_fs.engine.search.find import find_files
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text
@@ -164,3 +166,16 @@ def test_a_file_that_is_cut_says_once_how_many_of_its_lines_match(
         told += [(path, whole) for path, _, whole in page.files if whole]
         assert page.text().count(" in all") == sum(whole > 0 for _, _, whole in page.files)
     assert told == [*cut.items()]
+
+
+@pytest.mark.anyio
+async def test_a_script_gets_long_lines_whole(tmp_path: Path) -> None:
+    line = f"{'x' * 4000} hit {'y' * 4000}"
+    fill(tmp_path, {"a": f"{line}\n", "b": f"{line * 2}\n"})
+    with answering_script():
+        answer = (await Tools(served(tmp_path)).search_text(pattern="hit", path="a")).text()
+        assert answer.splitlines()[1:] == [f"a:1:{line}"]
+        longer = (await Tools(served(tmp_path)).search_text(pattern="hit", path="b")).text()
+    assert longer.endswith(" [cut: 16,010 bytes]") and len(longer) < 10_100
+    shown = (await Tools(served(tmp_path)).search_text(pattern="hit", path="a")).text()
+    assert shown.endswith(" [cut: 8,005 bytes]") and len(shown) < 400

@@ -7,18 +7,23 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.server.calling.results import is_answering_script
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
 from mcp_batteries.server.declaration.trusted import FreeText, default
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.search import find, ripgrep, text_search
 from mcp_fs.engine.search.find import FindSort
+from mcp_fs.engine.search.grep import MAX_SHOWN_BYTES
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.time_range import parse_time_range
 from mcp_fs.models import FilePage, MatchCounts, Matches
 from mcp_fs.tools.arguments import PositiveInteger, StartPaths
 
 __all__ = ["find_files", "search_text"]
+
+# It takes lines apart, as those of logs in JSON, and no model reads all of them.
+_MAX_LINE_BYTES_OF_SCRIPT = 10_000
 
 
 @tool(
@@ -69,6 +74,12 @@ def find_files(
         limit=limit,
         cursor=cursor,
     )
+
+
+def _max_line_bytes() -> int:
+    if is_answering_script():
+        return _MAX_LINE_BYTES_OF_SCRIPT
+    return MAX_SHOWN_BYTES
 
 
 @tool(
@@ -129,6 +140,7 @@ def search_text(
         count_only=count_only,
         only_matching=only_matching,
         include_binary=include_binary,
+        max_line_bytes=_max_line_bytes(),
         walk_filter=walk_filter,
     )
     return text_search.search_text(path, query, cursor, cancel, ripgrep.find_ripgrep())

@@ -22,11 +22,11 @@ from mcp_fs.engine.text.encodings import (
 )
 from mcp_fs.models import Match
 
-__all__ = ["FileMatches", "GrepOptions", "LineSelection", "clip_line", "count_matches", "grep"]
+__all__ = ["MAX_SHOWN_BYTES", "FileMatches", "GrepOptions", "LineSelection", "clip_line", "count_matches", "grep"]
 
 _BLOCK_BYTES = 4 * 1024 * 1024
 _MAX_LINE_BYTES = 64 * 1024 * 1024
-_MAX_SHOWN_BYTES = 300
+MAX_SHOWN_BYTES = 300
 _SHOWN_BEFORE_MATCH = 80
 _LINE_FEED = ord("\n")
 # Lines that are shown of a match behind its first.
@@ -47,6 +47,7 @@ class GrepOptions:
         search_binary: whether a binary file is searched too, as lines of bytes.
         keep_last: whether it is the last `max_matches` lines that are collected.
         multiline: whether a match may go over several lines, of which those behind the first are context.
+        max_line_bytes: to which longer lines are cut.
     """
 
     context: int = 0
@@ -55,6 +56,7 @@ class GrepOptions:
     search_binary: bool = False
     keep_last: bool = False
     multiline: bool = False
+    max_line_bytes: int = MAX_SHOWN_BYTES
 
 
 class LineSelection(NamedTuple):
@@ -230,7 +232,7 @@ class _LineCollector:
         """
         for offset, text in _lines_between(block, shown_until, begin, self._due_context):
             number = line + block.count(b"\n", position, offset)
-            self.matches.lines.append(clip_line(number, text, None))
+            self.matches.lines.append(clip_line(number, text, None, self._options.max_line_bytes))
             self._due_context -= 1
             shown_until = offset + len(text) + 1
         return shown_until
@@ -255,17 +257,17 @@ class _LineCollector:
             known_line = max(self.matches.lines[-1].line, known_line)
         for number, text in lines[-context:]:
             if number > known_line:
-                self.matches.lines.append(clip_line(number, text, None))
+                self.matches.lines.append(clip_line(number, text, None, self._options.max_line_bytes))
 
     def _add_match(self, line: int, matching_lines: list[bytes], offset: int) -> None:
         lines = self.matches.lines
-        lines.append(clip_line(line, matching_lines[0], offset))
+        lines.append(clip_line(line, matching_lines[0], offset, self._options.max_line_bytes))
         following = matching_lines[1:]
         if len(following) > _MAX_LINES_OF_MATCH:
             omitted = len(following) - _MAX_LINES_OF_MATCH
             following = [*following[:_MAX_LINES_OF_MATCH], b"... %d more lines of this match" % omitted]
         for number, text in enumerate(following, line + 1):
-            lines.append(clip_line(number, text, None))
+            lines.append(clip_line(number, text, None, self._options.max_line_bytes))
         self._match_count += 1
         self._due_context = self._options.context
 
@@ -519,14 +521,14 @@ def _lines_before(block: bytes, line_start: int, min_start: int, count: int) -> 
     return lines
 
 
-def clip_line(line: int, text: bytes, match_offset: int | None) -> Match:
+def clip_line(line: int, text: bytes, match_offset: int | None, max_bytes: int = MAX_SHOWN_BYTES) -> Match:
     """Return a line as it is shown: cut around the match when it is long."""
     column = None
     line_bytes = len(text)
-    if line_bytes > _MAX_SHOWN_BYTES:
-        begin = max(0, min((match_offset or 0) - _SHOWN_BEFORE_MATCH, line_bytes - _MAX_SHOWN_BYTES))
+    if line_bytes > max_bytes:
+        begin = max(0, min((match_offset or 0) - _SHOWN_BEFORE_MATCH, line_bytes - max_bytes))
         while begin and 0x80 <= text[begin] < 0xC0:  # within a character
             begin -= 1
-        text = text[begin : begin + _MAX_SHOWN_BYTES]
+        text = text[begin : begin + max_bytes]
         column = begin + 1
     return Match(line, text.decode("utf-8", "replace"), match_offset is not None, column, line_bytes)

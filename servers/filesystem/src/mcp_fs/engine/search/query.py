@@ -9,6 +9,7 @@ from mcp_batteries.errors import Invalid
 from mcp_fs.engine.listing.selection import names_files_with_parts, refuse_excluded_part, refuse_nested_part
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.patterns.line_breaks import asks_for_line_breaks, remove_classes
+from mcp_fs.engine.search.grep import MAX_SHOWN_BYTES
 
 __all__ = ["MAX_LAST_MATCHES", "Query"]
 
@@ -35,6 +36,7 @@ class Query:
         count_only: how many lines match in each file, instead of the lines.
         only_matching: what matched, or the named groups of the pattern, each text once, instead of the lines.
         include_binary: whether binary files are searched too.
+        max_line_bytes: to which longer lines are cut.
     """
 
     pattern: str
@@ -50,6 +52,7 @@ class Query:
     count_only: bool = False
     only_matching: bool = False
     include_binary: bool = False
+    max_line_bytes: int = MAX_SHOWN_BYTES
     walk_filter: WalkFilter = field(default_factory=WalkFilter)
 
     @property

@@ -466,6 +466,7 @@ class _TextSearch:
             search_binary=query.include_binary,
             keep_last=query.last_matches,
             multiline=self.is_multiline,
+            max_line_bytes=query.max_line_bytes,
         )
 
     def run_on_file(
