@@ -159,7 +159,7 @@ def edit_file(
     path: WritePath,
     edits: Annotated[list[Edit], Field(min_length=1)],
     dry_run: DryRun = False,
-    expected_hash: FreeText | None = None,
+    expected_hash: Annotated[FreeText | None, Field(description="Fail if it differs.")] = None,
 ) -> EditResult:
     """Replace exact pieces of a text file, in order, all or none; says at which lines.
 
@@ -299,11 +299,11 @@ def delete_file(
     plan: Annotated[PlannedDeletion, consented(plan_deletion, fix=OPERATOR_FIX, only_with_confirm=True)],
     *,
     recursive: bool = False,
-    trash: Annotated[bool, Field(description="To the desktop's trash.")] = False,
+    trash: bool = False,
 ) -> BatchResult:
     """Delete files, links (not targets), folders (`recursive` if not empty), or all that `**/*.bak` names.
 
-    `undo_changes` brings them back, unless in the `trash`.
+    `undo_changes` brings them back, unless in the desktop's `trash`.
     """
     delete = partial(delete_all, plan.paths, recursive=recursive, trash=trash, tells_rest=plan.has_globs)
     result = recorder.record(origin, cancel, delete)
