@@ -83,7 +83,7 @@ async def read_text(
     end_line: PositiveInteger | None = None,
     head: PositiveInteger | None = None,
     tail: PositiveInteger | None = None,
-    start_column: Annotated[int, Field(ge=1, description="From this byte of start_line.")] = 1,
+    start_column: PositiveInteger = 1,
     line_numbers: bool = False,
     max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES,
 ) -> TextSlice:
@@ -246,7 +246,7 @@ def list_tree(
     include_hidden: bool = False,
     include_ignored: bool = False,
     samples: Annotated[
-        bool, Field(description="For a first look at files: also a line of each form, by kind, with counts.")
+        bool, Field(description="For a first look: a line of each form, by kind of file, counted.")
     ] = False,
     max_bytes: Annotated[int, Field(le=64_000), AfterValidator(_raise_tree_bytes)] = DEFAULT_PAGE_BYTES,
 ) -> Tree:

@@ -104,7 +104,7 @@ def search_text(
     ] = None,
     file_type: Annotated[FreeText | None, Field(description="py, ts, ...")] = None,
     files_only: bool = False,
-    count_only: Annotated[bool, Field(description="Only how many lines match, altogether and by file.")] = False,
+    count_only: Annotated[bool, Field(description="How many lines match, in all and by file.")] = False,
     only_matching: Annotated[
         bool,
         Field(
