@@ -92,6 +92,55 @@ async def test_braces_in_a_glob_are_each_of_their_choices(tmp_path: Path) -> Non
             assert many.startswith("failed: The braces of ") and "at most 100" in many
 
 
+async def test_a_folder_among_the_choices_is_all_that_is_in_it(tmp_path: Path) -> None:
+    made = made_files(tmp_path)
+    made.commit("Add old/web/g.js", {"old/web/g.js": "word one\n"})
+    cases = {
+        "{notes.md,src}": ["notes.md", "src/b.py", "src/deep/c.py", "src/deep/d.txt"],
+        "{src/deep,web}": ["old/web/g.js", "src/deep/c.py", "src/deep/d.txt", "web/[id]/e.js", "web/i/f.js"],
+        "src/{deep/,b.py}": ["src/b.py", "src/deep/c.py", "src/deep/d.txt"],
+    }
+    async with serving(made.path) as asking:
+        for glob, names in cases.items():
+            assert sorted(await subjects(asking, glob)) == names
+            found = await asking("call_tools", script=f"print(search_text({{pattern: 'word', path: {glob!r}}}))")
+            assert sorted(re.findall(r"(?m)^(\S+):1:word", found)) == names
+
+
+async def test_a_name_with_braces_is_found_as_answers_show_it(tmp_path: Path) -> None:
+    made = made_files(tmp_path)
+    made.commit("Add src/{x,y}.txt", {"src/{x,y}.txt": "word one\n"})
+    made.commit("Add {x,y}/z.txt", {"{x,y}/z.txt": "word one\n"})
+    async with serving(made.path) as asking:
+        assert await subjects(asking, "src/{x,y}.txt") == ["src/{x,y}.txt"]
+        assert await subjects(asking, "{x,y}") == ["{x,y}/z.txt"]
+
+
+async def test_each_choice_is_kept_to_the_repository(tmp_path: Path) -> None:
+    made = made_files(tmp_path)
+    outside = {
+        "..": "`..` may lead out",
+        "../app": "`../app` may lead out",
+        str(made.path): "is absolute",
+        ".git/config": "is inside of the git directory",
+    }
+    async with serving(made.path) as asking:
+        for choice, reason in outside.items():
+            for tool, arguments in (("get_status", {}), ("list_commits", {}), ("search_text", {"pattern": "word"})):
+                answer = await asking(tool, path=f"{{a.py,{choice}}}", **arguments)
+                assert answer.startswith("failed: ") and reason in answer, answer
+        assert "Nothing matches `{,zz}`" in await asking("list_commits", path="{,zz}")
+
+
+async def test_a_long_path_with_braces_takes_no_square_of_its_length(tmp_path: Path) -> None:
+    made = made_files(tmp_path)
+    async with serving(made.path) as asking:
+        # With the square of their number it would take days.
+        assert "failed" in await asking("get_status", path="{" + "," * 1_000_000)
+        long = await asking("get_status", path="{a,b}" + "c" * 20_000)
+        assert "longer than a path with braces may be. Use at most 10,000 characters." in long
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="names of files are a Linux file system's")
 async def test_a_name_in_quotes_and_one_without_signs_are_no_globs(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")

@@ -46,10 +46,12 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z]:|(?ai:file:/)")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _EXPECTATION = re.compile(r"(HEAD|files|index|ref) (?:([^ ]+) )?([0-9a-f]{7,64})")
 _AUTHOR = re.compile(r"[^\x00-\x1f\x7f<>]*[^\s\x00-\x1f\x7f<>] <[^\s\x00-\x1f\x7f<>]+>")
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_GLOB = re.compile(rf"[*?]|{_BRACES.pattern}")
+# Possessive, as many commas without an end of the braces would take the square of their number.
+_BRACES = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
+_WILDCARD = re.compile("[*?]")
 # Of the braces in one glob; each is a pathspec for git.
 _MAX_CHOICES = 100
+_MAX_BRACES_CHARACTERS = 10_000
 # What git takes for more than a letter in a glob, beside the signs of ours.
 _SPECIAL_IN_GLOB = re.compile(r"[\[\\]")
 _NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
@@ -96,12 +98,16 @@ class RepositoryPath:
     """A file or folder of a repository, by its path from the top; empty for the top.
 
     Attributes:
-        is_glob: whether it stands for all paths that it matches: `*` and `?` stop at a slash, `**` does not, and a name
-            without a slash is meant at any depth; `{a,b}` is each of these.
+        globs: those of which it stands for all paths that one matches; none for one file or folder. `*` and `?` stop
+            at a slash, `**` does not, and a name without a slash is meant at any depth.
     """
 
     text: str
-    is_glob: bool = False
+    globs: tuple[str, ...] = ()
+
+    @property
+    def is_glob(self) -> bool:
+        return bool(self.globs)
 
     @property
     def display(self) -> str:
@@ -117,33 +123,21 @@ class RepositoryPath:
         """What names it to git, which is to take only a glob for more than a path."""
         if not self.is_glob:
             return [self.pathspec]
-        return [_to_pathspec(choice) for choice in _expand_braces(self.text)]
+        pathspecs: list[str] = []
+        for glob in self.globs:
+            pathspecs += _to_pathspecs(glob)
+        return pathspecs
 
 
-def _expand_braces(glob: str) -> list[str]:
-    """Return the globs without braces that a glob means: of `{a,b}.py` these are `a.py` and `b.py`.
-
-    Raises:
-        Invalid: There are too many.
-    """
-    # Those with others inside come last, so a choice has no braces.
-    braces = _BRACES.search(glob)
-    if braces is None:
-        return [glob]
-    too_many = Invalid(f"The braces of {quote(glob)} name too many paths.", f"Name at most {_MAX_CHOICES}.")
-    if glob.count("{") > _MAX_CHOICES:
-        raise too_many
-    globs: list[str] = []
-    for choice in braces[1].split(","):
-        globs += _expand_braces(f"{glob[: braces.start()]}{choice}{glob[braces.end() :]}")
-        if len(globs) > _MAX_CHOICES:
-            raise too_many
-    return globs
-
-
-def _to_pathspec(glob: str) -> str:
+def _to_pathspecs(glob: str) -> list[str]:
     pattern = _SPECIAL_IN_GLOB.sub(r"\\\g<0>", glob)
-    return f":(glob){pattern}" if "/" in pattern else f":(glob)**/{pattern}"
+    if "/" not in pattern:
+        pattern = f"**/{pattern}"
+    pathspecs = [f":(glob){pattern}"]
+    if not _WILDCARD.search(glob):
+        # Without wildcards it may be a folder, as any path, and git takes no folder for its files below `**/`.
+        pathspecs.append(f":(glob){pattern.rstrip('/')}/**")
+    return pathspecs
 
 
 @dataclass(frozen=True)
@@ -286,33 +280,69 @@ def parse_path(path: str) -> RepositoryPath:
         Refused: it leads out of the repository, or into the git directory.
         Invalid: not a path.
     """
-    name = unquote_path(path)
-    if "\0" in name:
-        raise Invalid(f"{quote(path)} holds a NUL.", "Paths have none.")
-    if os.sep != "/":
-        name = name.replace(os.sep, "/")
-    if _ABSOLUTE.match(name):
-        raise Refused(f"{quote(path)} is absolute.", "Paths are relative to the top folder of the repository.")
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    if ".." in parts:
-        raise Refused(f"{quote(path)} may lead out of the repository.", "Use a path from its top, without `..`.")
-    if any(map(_is_git_dir, parts)):
-        raise Refused(f"{quote(path)} is inside of the git directory.", "The tools show what is in it.")
-    return RepositoryPath("/".join(parts))
+    return _to_path(unquote_path(path), path)
 
 
 def parse_path_or_glob(path: str) -> RepositoryPath:
     """Return the file or folder at `path`, or the glob that it is; one in quotes, as answers have them, is none.
 
+    Of a glob with `{a,b}` each choice is a glob, and so is the whole, as a name may have braces.
+
     Raises:
-        Problem: as `parse_path`.
+        Problem: as `parse_path`, of a choice too.
         Invalid: its braces name too many paths.
     """
     parsed = parse_path(path)
-    is_glob = _GLOB.search(path) is not None and not path.startswith('"')
-    if is_glob:
-        _expand_braces(parsed.text)
-    return RepositoryPath(parsed.text, is_glob)
+    if path.startswith('"'):
+        return parsed
+    if _BRACES.search(parsed.text):
+        choices = [choice for choice in _expand_braces(parsed.text) if _to_path(choice, choice).text]
+        return RepositoryPath(parsed.text, (parsed.text, *choices))
+    if _WILDCARD.search(parsed.text):
+        return RepositoryPath(parsed.text, (parsed.text,))
+    return parsed
+
+
+def _to_path(name: str, words: str) -> RepositoryPath:
+    """Return the path that `name` is, which the caller wrote as `words`."""
+    if "\0" in name:
+        raise Invalid(f"{quote(words)} holds a NUL.", "Paths have none.")
+    if os.sep != "/":
+        name = name.replace(os.sep, "/")
+    if _ABSOLUTE.match(name):
+        raise Refused(f"{quote(words)} is absolute.", "Paths are relative to the top folder of the repository.")
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise Refused(f"{quote(words)} may lead out of the repository.", "Use a path from its top, without `..`.")
+    if any(map(_is_git_dir, parts)):
+        raise Refused(f"{quote(words)} is inside of the git directory.", "The tools show what is in it.")
+    return RepositoryPath("/".join(parts))
+
+
+def _expand_braces(glob: str) -> list[str]:
+    """Return the globs without braces that a glob means: of `{a,b}.py` these are `a.py` and `b.py`.
+
+    Raises:
+        Invalid: there are too many, or they are too long.
+    """
+    if len(glob) > _MAX_BRACES_CHARACTERS:
+        raise Invalid(
+            f"{quote(glob)} is longer than a path with braces may be.",
+            f"Use at most {_MAX_BRACES_CHARACTERS:,} characters.",
+        )
+    # Those with others inside come last, so a choice has no braces.
+    braces = _BRACES.search(glob)
+    if braces is None:
+        return [glob]
+    too_many = Invalid(f"The braces of {quote(glob)} name too many paths.", f"Name at most {_MAX_CHOICES}.")
+    if glob.count("{") > _MAX_CHOICES:
+        raise too_many
+    globs: list[str] = []
+    for choice in braces[1].split(","):
+        globs += _expand_braces(f"{glob[: braces.start()]}{choice}{glob[braces.end() :]}")
+        if len(globs) > _MAX_CHOICES:
+            raise too_many
+    return globs
 
 
 def parse_paths(paths: list[str]) -> list[RepositoryPath]:
