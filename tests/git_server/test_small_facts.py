@@ -281,11 +281,17 @@ async def test_a_star_in_a_pattern_passes_slashes_as_in_a_list_of_git(tmp_path: 
         return sorted(row.removeprefix("* ").split(" ")[0] for row in rows)
 
     async with serving(made.path) as asking:
-        for pattern in ("f*", "*one", "fix/*", "*/fix/*", "f*e*", "*", "f*x*t*o", "one"):
+        for pattern in ("f*", "*one", "fix/*", "*/fix/*", "f*e*", "*", "f*x*t*o", "one", "f**", "f**e*", "f*x*/*w*"):
             listed = made.git("branch", "--list", "--format=%(refname:short)", pattern).split()
             assert await names(pattern=pattern) == sorted(listed), pattern
             listed = made.git("tag", "--list", f"t-{pattern}").split()
             assert await names(kind="tags", pattern=f"t-{pattern}") == sorted(listed), pattern
+        for name in ("origin/one", "origin/fix/one", "other/one"):
+            made.git("update-ref", f"refs/remotes/{name}", "HEAD")
+        assert await names(pattern="or*") == ["origin/fix/one", "origin/one"]
+        assert await names(pattern="fix*/**/two") == ["fix/deep/two"]
+        refused = await asking("list_refs", pattern="*a" * 5)
+        assert refused == "failed: `*a*a*a*a*a` has more than 4 stars. Leave some out."
 
 
 async def test_an_annotated_tag_shows_its_text_and_who_made_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import Conflict, Invalid
+from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
@@ -32,8 +32,11 @@ RefKind = Literal["branches", "tags", "remotes", "stashes", "worktrees", "reflog
 
 _MAX_ROW_BYTES = 160
 _MAX_MERGE_BASES = 5
-# In a pattern, where each doubles the patterns for git.
+# In a pattern: each doubles the patterns for git, which then takes seconds for thousands of names that hardly differ.
 _MAX_STARS = 4
+_STAR = re.compile(r"(?<!\*)\*(?!\*)")
+# Beside anything but a slash, where they mean no more than one of them.
+_STARS_IN_NAME = re.compile(r"(?<=[^/*])\*{2,}|\*{2,}(?=[^/*])")
 _MAX_COMPLETIONS_BYTES = 1_000_000
 _BRANCH_FORMAT = (
     "%(HEAD)%00%(refname:short)%00%(HASH)%00%(committerdate:short)%00%(upstream:short)"
@@ -66,13 +69,15 @@ class RefQuery:
         """Check that its conditions are of what has such.
 
         Raises:
-            Invalid: they are of branches and tags, and others are listed.
+            Invalid: they are of branches and tags, and others are listed, or the pattern can't be used.
         """
         if "\0" in self.pattern:
             raise Invalid("A `pattern` holds no NUL.", "Leave it out.")
         if (self.pattern or self.options) and self.kind not in ("branches", "tags"):
             conditions = "`pattern`, `contains`, `merged` and `not_merged`"
             raise Invalid(f"{conditions} are of branches and tags, not of {self.kind}.", "Leave them out.")
+        if len(_STAR.findall(_STARS_IN_NAME.sub("*", self.pattern))) > _MAX_STARS:
+            raise Invalid(f"{quote(self.pattern)} has more than {_MAX_STARS} stars.", "Leave some out.")
 
     @property
     def options(self) -> list[str]:
@@ -100,9 +105,7 @@ class RefQuery:
 
 def _pass_slashes(pattern: str) -> list[str]:
     """Return the patterns by which `for-each-ref`, whose `*` stops at a slash, lists what `git branch --list` does."""
-    if "**" in pattern or pattern.count("*") > _MAX_STARS:
-        return [pattern]
-    first, *others = pattern.split("*")
+    first, *others = _STAR.split(_STARS_IN_NAME.sub("*", pattern))
     patterns = [first]
     for part in others:
         patterns = [f"{start}{star}{part}" for start in patterns for star in ("*", "*/**/*")]
@@ -203,7 +206,7 @@ def _with_hash(row_format: str) -> str:
 def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
     arguments = ["for-each-ref", "--sort=-committerdate", f"--count={limit}", f"--format={_with_hash(_BRANCH_FORMAT)}"]
     arguments += [*query.options, *query.patterns("refs/heads", "refs/remotes/*")]
-    if "/" in query.pattern:
+    if "/" in query.pattern or "*" in query.pattern:
         # The list shows a remote's branch under the name of its remote, so a pattern may begin with that too.
         arguments += query.patterns("refs/remotes")
     output = git.run(repository, arguments, cancel)
