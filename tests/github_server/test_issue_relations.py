@@ -7,7 +7,7 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, call, refused, served
 from github_server.test_every_tool import prepared
-from github_server.world import issue, not_found, sample
+from github_server.world import SHA, issue, not_found, sample
 
 pytestmark = pytest.mark.anyio
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
@@ -146,6 +146,16 @@ async def test_a_pending_review_grows_until_it_is_submitted(oracle: Oracle) -> N
         assert "needs `line`" in await refused(
             client, "create_review", **O, number=5, comments=[{"path": "a", "body": "b", "start_line": 2}]
         )
+
+
+async def test_a_review_names_its_commit_with_all_digits(oracle: Oracle) -> None:
+    prepared(oracle)
+    not_found(oracle, "GET", f"/repos/octo/app/git/ref/heads/{SHA[:12]}")
+    oracle.answer("GET", f"/repos/octo/app/commits/{SHA[:12]}", {**sample("repos/get-commit"), "sha": SHA})
+    async with served(oracle, *EVERYTHING) as client:
+        for commit in (SHA, SHA[:12]):
+            await call(client, "create_review", **O, number=5, event="APPROVE", commit=commit)
+            assert oracle.sent("POST", "/pulls/5/reviews$")[-1].json["commit_id"] == SHA
 
 
 def not_there(body: str) -> Any:

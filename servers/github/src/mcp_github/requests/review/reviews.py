@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from mcp_batteries.errors import Conflict, Invalid, Problem
 from mcp_github.client.api import Api
 from mcp_github.models import Done
 from mcp_github.policy import Ref, Repo, ReviewComment, WriteRepo
+from mcp_github.requests.branches import resolve_sha
 from mcp_github.requests.graphql_queries import ADD_THREAD
 from mcp_github.requests.review.lines import explain_misplaced
 
@@ -19,6 +21,8 @@ __all__ = [
 
 Verdict = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
 ReviewAction = Literal["submit", "delete", "dismiss"]
+
+_FULL_SHA = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ async def _create(
     if review.body and not stays_pending:
         body["body"] = review.body
     if review.commit is not None:
-        body["commit_id"] = review.commit.name
+        body["commit_id"] = await _full_sha(api, repo, review.commit)
     description = f"a review of #{number} of `{repo.full_name}`"
     try:
         response = await api.write("POST", f"{repo.path}/pulls/{number}/reviews", description, body, repo=repo)
@@ -120,6 +124,13 @@ async def _create(
             status=problem.status,
         ) from None  # fmt: skip
     return response.data
+
+
+async def _full_sha(api: Api, repo: WriteRepo, commit: Ref) -> str:
+    """Return all digits of a commit: a review takes no other name of one."""
+    if _FULL_SHA.fullmatch(commit.name):
+        return commit.name
+    return await resolve_sha(api, repo, commit)
 
 
 async def _find_pending(api: Api, repo: WriteRepo, number: int, review: int) -> _PendingReview:
