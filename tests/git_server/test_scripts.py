@@ -60,10 +60,14 @@ async def test_hashes_of_several_lists_are_alike_in_a_script(tmp_path: Path) -> 
         const commits = list_commits().lines().map((line) => line.split("\\t"));
         const side = list_refs({pattern: "side"}).split(" ")[1];
         const tag = list_refs({kind: "tags"}).split(" ")[1];
-        return [commits[0][0] === tag, commits[0][1].split(" ")[1] === side];
+        const moved = list_refs({kind: "reflog"}).split(" ")[1];
+        const base = get_merge_base({one: "main", other: "side"}).split(" ")[0];
+        const last = get_blame({path: ".mailmap"}).split(" ")[0];
+        const [head, first] = [commits[0][0], commits[0][1].split(" ")[1]];
+        return [tag === head, side === first, moved === head, base === side, commits.some((row) => row[0] === last)];
     """
     async with serving(made.path) as asking:
-        assert json.loads(await asking("call_tools", script=script)) == [True, True]
+        assert json.loads(await asking("call_tools", script=script)) == [True] * 5
 
 
 async def test_each_commit_comes_with_its_body_on_request(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_git.engine.history.commit_rows import shorten_hash
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.missing_paths import suggest_path
 from mcp_git.engine.program.git import Git, GitFailed
@@ -266,7 +267,7 @@ def _format_heading(oid: str, details: Mapping[str, str]) -> str:
     if not oid.strip("0"):
         return "not committed yet"
     date = _format_day(details.get("committer-time", "0"), details.get("committer-tz", "+0000"))
-    heading = f"{oid[:9]} {date} {details.get('author', '')}: {details.get('summary', '')}"
+    heading = f"{shorten_hash(oid)} {date} {details.get('author', '')}: {details.get('summary', '')}"
     return clip(escape_line_breaks(heading), _MAX_HEADING_BYTES)
 
 

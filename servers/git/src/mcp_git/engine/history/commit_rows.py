@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.program.output import clip
 from mcp_git.path_quoting import escape_line_breaks
 
-__all__ = ["ROW_FORMAT", "SCRIPT_HASH_DIGITS", "Commit", "Row"]
+__all__ = ["ROW_FORMAT", "SCRIPT_HASH_DIGITS", "Commit", "Row", "shorten_hash"]
 
-# In a script, where hashes of several answers are compared: enough for a repository of any size.
+# In a script, where hashes of several answers are compared: as many as git itself shows of those of Linux.
 SCRIPT_HASH_DIGITS = 12
+_HASH_DIGITS = 9
 # The bytes of a row, without its line end.
 _MAX_ROW_BYTES = 89
 _MAX_AUTHOR_BYTES = 24
@@ -20,6 +22,13 @@ _MAX_AUTHOR_BYTES = 24
 _MAX_REFS_BYTES = 28
 # In the order of `Commit`.
 ROW_FORMAT = "%x01%H%x00%h%x00%cs%x00%as%x00%ct%x00%at%x00%aN%x00%D%x00%P%x00%s"
+
+
+def shorten_hash(oid: str) -> str:
+    """Return the digits of a hash that an answer shows."""
+    if is_answering_script():
+        return oid[:SCRIPT_HASH_DIGITS]
+    return oid[:_HASH_DIGITS]
 
 
 class Commit(NamedTuple):

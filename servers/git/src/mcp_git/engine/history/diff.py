@@ -18,6 +18,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.server.calling.results import group_by_folder
+from mcp_git.engine.history.commit_rows import shorten_hash
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
@@ -532,7 +533,7 @@ def _describe_tag(git: Git, repository: Repository, name: str, cancel: CancelTok
 
 
 def _describe_parents(parents: Sequence[str], subject: str) -> str:
-    line = f"merge of {' '.join(parent[:9] for parent in parents)}; shown against the first"
+    line = f"merge of {' '.join(map(shorten_hash, parents))}; shown against the first"
     is_stash = subject.startswith(("WIP on ", "On "))
     if is_stash and len(parents) == 3:
         line += "; untracked files that were put aside are in the last"

@@ -14,7 +14,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.blame import resolve_lines
-from mcp_git.engine.history.commit_rows import ROW_FORMAT, Commit, Row
+from mcp_git.engine.history.commit_rows import ROW_FORMAT, SCRIPT_HASH_DIGITS, Commit, Row
 from mcp_git.engine.history.commit_search import CommitSearch, SearchedCommits
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
@@ -711,6 +711,8 @@ def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, ca
     """Return where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
     # With a date git puts that of the entry into the selector, in place of its number.
     arguments = ["log", "--walk-reflogs", "--date=short", "--format=%h%x00%gd%x00%gs", f"--max-count={limit}"]
+    if is_answering_script():
+        arguments.append(f"--abbrev={SCRIPT_HASH_DIGITS}")
     arguments += [name.text, "--"]
     with explained_failures(git, repository, name, cancel):
         output = git.run(repository, arguments, cancel)

@@ -13,7 +13,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.server.calling.results import is_answering_script
-from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS
+from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS, shorten_hash
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.log import list_reflog
 from mcp_git.engine.history.page_position import decode_position
@@ -282,7 +282,7 @@ def _describe_position(
     else:
         head = (read_small_file(os.path.join(git_dir, "HEAD")) or "?").removeprefix("ref: ")
     if _HASH.fullmatch(head):
-        return f"detached at {head[:9]}"
+        return f"detached at {shorten_hash(head)}"
     return head.removeprefix("refs/heads/")
 
 
@@ -318,6 +318,9 @@ def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revi
         distance += f"; {describe_boundary(boundary, bases)}"
     if not bases:
         return Answer([f"{one.text} and {other.text} have no commit in common", distance])
-    arguments = ["log", "--no-walk=unsorted", "--format=%h %cs %aN: %s", *bases[:_MAX_MERGE_BASES], "--"]
+    arguments = ["log", "--no-walk=unsorted", "--format=%h %cs %aN: %s"]
+    if is_answering_script():
+        arguments.append(f"--abbrev={SCRIPT_HASH_DIGITS}")
+    arguments += [*bases[:_MAX_MERGE_BASES], "--"]
     lines = split_lines(git.run(repository, arguments, cancel))
     return Answer([distance], [clip(escape_line_breaks(line), _MAX_ROW_BYTES) for line in lines if line])
