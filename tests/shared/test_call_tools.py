@@ -149,6 +149,8 @@ async def test_a_change_is_not_called_with_others_and_nothing_after_it_is() -> N
         assert failed and not room.said
         reason = "2 say_it changes things, so call it by itself, or in `run_script`"
         assert said == f"[1 of 3 calls were made: {reason}; the others were not run]\n# 1 list_it\nyyyyyyyyy\n"
+        _, said = await asked(client, ("run_script", {"script": "1"}))
+        assert "1 run_script changes things, so call it by itself; the others" in said
         _, said = await asked(client, ("nothing", {}), ("list_it", {"size": 10}))
         assert "# 1 nothing, failed\n" in said and "# 2 list_it\nyyyyyyyyy\n" in said
 

@@ -215,7 +215,9 @@ async def test_scripts_that_make_changes_have_a_tool_of_their_own(tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"tools": ("default", "call_tools")}, "run_script"),
+        ({"tools": ("default", "call_tools")}, "`call_tools` runs all scripts here"),
+        ({"tools": ("say_word", "run_script", "call_tools")}, "`call_tools` runs all scripts here"),
+        ({"tools": ("default", "call_tools"), "exclude_tools": ("run_script",)}, "`call_tools` runs all scripts here"),
         ({"read_only": True}, "`--read-only`"),
         ({"exclude_tools": ("say_word",)}, "No tool here changes something"),
         ({"exclude_tools": ("run_script",)}, "`--exclude-tools`"),
@@ -227,6 +229,17 @@ async def test_no_script_makes_changes_where_none_could_or_should(options: dict[
         assert "run_script" not in {item.name for item in (await served.client.list_tools()).tools}
         with pytest.raises(MCPError, match=re.escape(reason)):
             await served.client.call_tool("run_script", {"script": "1"})
+
+
+@pytest.mark.parametrize("options", [{"exclude_tools": ("call_tools",)}, {"tools": ("say_word", "run_script")}])
+async def test_a_tool_for_scripts_without_the_one_that_describes_them_does_so_itself(options: dict[str, Any]) -> None:
+    async with Served(**options) as served:
+        found = {item.name: item for item in (await served.client.list_tools()).tools}
+        answer = await served.client.call_tool("run_script", {"script": "say_word({word: 'a'})"})
+    assert not answer.is_error and served.room.said == ["a"]
+    assert "call_tools" not in found
+    words = f"{found['run_script'].description} {found['run_script'].input_schema}"
+    assert "call_tools" not in words and "JavaScript" in words and "`.lines()`" in words
 
 
 @pytest.mark.parametrize(

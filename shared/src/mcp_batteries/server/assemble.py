@@ -25,7 +25,7 @@ from mcp_batteries.observability.audit import Audit, caller_key
 from mcp_batteries.sdk import lowlevel, skip_unrecorded_spans, tool_table, without_logging_setup
 from mcp_batteries.server.calling.bound_function import TimeLimits
 from mcp_batteries.server.calling.call_params import CALL_TOOLS, RUN_SCRIPT, rename_tools
-from mcp_batteries.server.calling.call_tools import CallReadingTools, CallTools, RunScript
+from mcp_batteries.server.calling.call_tools import CallReadingTools, CallTools, RunScript, RunScriptAlone
 from mcp_batteries.server.calling.inner_calls import let_calls_pass
 from mcp_batteries.server.calling.read_history import ReadHistory
 from mcp_batteries.server.calling.script_calls import ToolNames
@@ -358,9 +358,14 @@ def _add_call_tools(
     reading_toolsets = toolsets if offer.reading_tools() else ()
     if CALL_TOOLS in settings.tools:
         offer.add_room(all_calls, ClosedGate(), reading_toolsets)
+        offer.withhold(RUN_SCRIPT, f"`{CALL_TOOLS}` runs all scripts here.")
+        return
+    offer.add_room(reading_calls, _close_to_hidden_calls(settings, CALL_TOOLS), reading_toolsets)
+    if offer.has(CALL_TOOLS):
+        scripts = RunScript(all_calls)
     else:
-        offer.add_room(reading_calls, _close_to_hidden_calls(settings, CALL_TOOLS), reading_toolsets)
-        offer.add_room(RunScript(all_calls), _close_to_hidden_calls(settings, RUN_SCRIPT), toolsets)
+        scripts = RunScriptAlone(all_calls)
+    offer.add_room(scripts, _close_to_hidden_calls(settings, RUN_SCRIPT), toolsets)
 
 
 def _add_layers(layers: _Layers, name: str, version: str, settings: ServerSettings, offer: ToolOffer) -> Audit | None:

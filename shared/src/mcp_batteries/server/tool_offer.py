@@ -79,6 +79,11 @@ class ToolOffer:
             assert isinstance(declared, DeclaredTool)
             self.declare(declared, method, missing, toolsets)
 
+    def withhold(self, name: str, reason: str) -> None:
+        """Leave out a tool of which these settings have no need, though `--tools` or `--exclude-tools` may name it."""
+        self.toolsets[name] = ()
+        self.withheld.setdefault(name, reason)
+
     def declare(
         self,
         declared: DeclaredTool,

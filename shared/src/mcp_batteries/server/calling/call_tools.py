@@ -36,7 +36,7 @@ from mcp_batteries.server.calling.script_calls import ScriptCalls, ToolNames
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.declaration.decorators import tool
 
-__all__ = ["CallReadingTools", "CallTools", "RunScript"]
+__all__ = ["CallReadingTools", "CallTools", "RunScript", "RunScriptAlone"]
 
 # Each answer may have this many bytes, however many answers there are.
 _MIN_ANSWER_BYTES = 1000
@@ -75,16 +75,13 @@ _FORM_OF_CALLS = '`[{"TOOL": {ARGUMENTS}}, ...]`'
 _Calls = Annotated[
     list[dict[str, dict[str, Any]]], Field(min_length=1, max_length=MAX_CALLS, description=_FORM_OF_CALLS)
 ]
-_ScriptText = Annotated[
-    str,
-    Field(
-        max_length=_MAX_SCRIPT_CHARACTERS,
-        description="Or JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
-        "paths and numbers on each of `.lines()`; a read's first line in brackets is its `.remark`. "
-        "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or objects where a tool answers in JSON rows. "
-        "Failures throw: catch them in loops; compare by `===`.",
-    ),
-]
+_FORM_OF_SCRIPTS = (
+    "JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, whole "
+    "paths and numbers on each of `.lines()`; a read's first line in brackets is its `.remark`. "
+    "`TOOL.all({ARGUMENTS})` returns an array: all pages' lines, or objects where a tool answers in JSON rows. "
+    "Failures throw: catch them in loops; compare by `===`."
+)
+_ScriptText = Annotated[str, Field(max_length=_MAX_SCRIPT_CHARACTERS, description=f"Or {_FORM_OF_SCRIPTS}")]
 _MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Altogether.")]
 
 
@@ -220,7 +217,7 @@ class CallReadingTools(_Batch):
         if tool is None or self._reads(call.name) or _is_dry_run(call, tool):
             return ""
         ways = ["by itself"]
-        if RUN_SCRIPT in self.table():
+        if RUN_SCRIPT in self.table() and call.name != RUN_SCRIPT:
             ways.append(f"in `{RUN_SCRIPT}`")
         if isinstance(tool, StrictTool) and tool.reads_in_dry_run:
             ways.append("here with dry_run=true")
@@ -280,6 +277,26 @@ class RunScript:
         max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES,
     ) -> CallToolResult:
         """Run a script as `call_tools` does, with all tools, also those that make changes.
+
+        For a change: look, decide, change and check in one, without a look first; throw before it, with examples, where
+        something is unexpected.
+        """
+        return await self.calls.run(script, max_bytes)
+
+
+@dataclass(frozen=True)
+class RunScriptAlone:
+    """The same room where `call_tools` is not offered, whose description says what scripts are."""
+
+    calls: CallTools
+
+    @tool("Run script", effect="destroy", open_world=True, seconds=math.inf, toolset=RUN_SCRIPT)
+    async def run_script(
+        self,
+        script: Annotated[str, Field(max_length=_MAX_SCRIPT_CHARACTERS, description=_FORM_OF_SCRIPTS)],
+        max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES,
+    ) -> CallToolResult:
+        """Run a script that calls this server's tools, also those that make changes; what it `print`s comes back.
 
         For a change: look, decide, change and check in one, without a look first; throw before it, with examples, where
         something is unexpected.
