@@ -392,6 +392,15 @@ async def test_a_script_finds_the_tools_that_one_server_has_without_its_prefix(w
     assert "[did you mean fs_search_text or sqlite_search_text" in text(unclear)
 
 
+async def test_who_finds_the_tool_for_scripts_learns_what_a_script_is(words: list[str]) -> None:
+    script = "print(write_rows({sql: 'INSERT INTO t VALUES (1)'})); print(read_text({path: 'notes.txt'}))"
+    async with Client(served(["--discover", *words])) as client:
+        described = text(await client.call_tool("describe_tools", {"names": ["run_script"]}))
+        found = await client.call_tool("call_tool", {"name": "run_script", "arguments": {"script": script}})
+    assert described.startswith("# run_script\n") and "`.lines()`" in described
+    assert not found.is_error and "1 row in t" in text(found) and text(found).endswith("\none\n")
+
+
 @pytest.mark.share(1)
 @pytest.mark.parametrize("flags", [["--tools", "sqlite"], ["--tools", "fs_read,call_tools"], ["--read-only"]])
 async def test_what_is_chosen_is_found_and_called_whatever_is_chosen(words: list[str], flags: list[str]) -> None:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
-from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, normalize_call, rename_call
+from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, RUN_SCRIPT, normalize_call, rename_call
 from mcp_batteries.server.declaration.decorators import tool
 
 __all__ = ["NAMES", "Discovery"]
@@ -74,6 +74,9 @@ class Discovery:
         tools = self._tools()
         sections: list[str] = []
         names = [self.resolve(name) or name for name in names]
+        if RUN_SCRIPT in names and CALL_TOOLS in tools and CALL_TOOLS not in names:
+            # It refers to the other's description, which says what a script is.
+            names.append(CALL_TOOLS)
         for name in names:
             if name not in tools:
                 raise self._not_found(name)
