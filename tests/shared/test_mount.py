@@ -15,7 +15,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.shared.inbound import find_invalid_x_mcp_header
 
 from mcp_batteries.cli.hosts import entry
-from mcp_batteries.mount.member import Member
+from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.mount.server import build
 from mcp_batteries.mount.settings import Settings
 from mcp_batteries.program import program_of
@@ -53,12 +53,12 @@ async def test_each_server_is_all_there_under_its_name(words: list[str]) -> None
         uris = {item.uri for item in (await client.list_resources()).resources}
         forms = {item.uri_template for item in (await client.list_resource_templates()).resource_templates}
         instructions = server.instructions or ""
-    expected = {"call_tools", "list_changes"}
+    expected = {*LEFT_OUT}
     for part in load(Settings, words).mounted:
         alone = program_of(part.package()).build(part)
         name = part.COMMAND.removeprefix("mcp-")
         async with Client(alone) as client:
-            own_names = {tool.name for tool in (await client.list_tools()).tools} - {"call_tools", "list_changes"}
+            own_names = {tool.name for tool in (await client.list_tools()).tools}.difference(LEFT_OUT)
             expected |= {f"{name}_{own_name}" for own_name in own_names}
             assert {f"{name}_{prompt.name}" for prompt in (await client.list_prompts()).prompts} <= prompts
             assert {item.uri for item in (await client.list_resources()).resources} <= uris
