@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xlsxwriter
 from mcp import Client
 
 from mcp_batteries.scripts.runner import Outcome, run_script
@@ -43,6 +44,9 @@ async def read(*texts: str) -> Any:
         (" a , \n1,2\n3", [{"a": "1", "column 2": "2"}, {"a": "3", "column 2": ""}]),
         ('a\tb\n5" pipe\t"x" y\n', [{"a": '5" pipe', "b": '"x" y'}]),
         ("[sheet Orders, A1:B2]\nId\tNote\n1\t\"q\"\n", [{"Id": "1", "Note": '"q"'}]),
+        ("[sheet B, hidden, B1:C3, hidden]\na\tb\n\n1\n", [{"a": "1", "b": ""}]),
+        ("[sheet Void, empty]\n", []),
+        ("\ufeff\"a, b\",[c]\n1,2\n", [{"a, b": "1", "[c]": "2"}]),
         ("name\nx\n", [{"name": "x"}]),
         ("a,b,\n1,2,\n", [{"a": "1", "b": "2", "column 3": ""}]),
         ("a,b\n", []),
@@ -83,11 +87,39 @@ async def test_rows_are_those_that_were_written() -> None:
         ("Report\na,b\n", 'a row has 2 fields and the table 1 columns: ["a","b"]'),
         ("a,b,a\n1,2,3\n", "several columns have one name: a, b, a"),
         ("[sheet One, A1:A1]\nx\n[sheet Two, A1:A1]\ny\n", "there are several sheets: read one, as by `a.xlsx!/NAME`"),
+        ("[sheet One, A1:A9]\nx\n[cut after 5 s]\n", "the sheet is not whole: [cut after 5 s]"),
+        (
+            "[sheet One, not readable: it is no XML]\n",
+            "the first line names no columns: [sheet One, not readable: it is no XML]",
+        ),
+        ("[Sheet1]\na | b\n", "the first line names no columns: [Sheet1]"),
+        ('["a","b"]\n[1,2]\n', "these are rows in JSON, which are objects by `TOOL.all()`"),
     ],
 )
 async def test_what_is_no_table_is_refused(text: str, why: str) -> None:
     outcome = await run(f"{json.dumps(text)}.rows()")
     assert outcome.error == f"line 1: Error: {why}"
+
+
+async def test_rows_of_a_sheet_have_their_cells_where_they_are(tmp_path: Path) -> None:
+    cells = {"B2": "id", "C2": "note", "N2": "end", "B3": 1, "C3": "[C9] here", "B8": 2, "N8": "z", "N9": "last"}
+    book: Any = xlsxwriter.Workbook(tmp_path / "gaps.xlsx")
+    sheet = book.add_worksheet()
+    for place, value in cells.items():
+        sheet.write(place, value)
+    sheet.write_comment("B3", "look here")
+    book.close()
+    script = """
+        const text = read_text({path: "gaps.xlsx"});
+        print(text);
+        return text.rows().map(({id, note, end}) => [id, note, end]);
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    output = answer.content[0].text  # type: ignore[union-attr]
+    # If the text of a sheet has no such lines and cells any more, a script needs not know them.
+    assert "\n[row 8]\n" in output and "[N8] z" in output and "\n[comment B3]" in output, output
+    assert output.endswith('\n[["1","[C9] here",""],["2","","z"],["","","last"]]\n')
 
 
 async def test_rows_of_a_long_file_are_those_of_all_its_pages(tmp_path: Path) -> None:

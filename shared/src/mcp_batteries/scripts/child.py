@@ -37,7 +37,8 @@ _PRINTING_SECONDS = 0.02
 _MAX_ARGUMENTS_CHARACTERS = 1_000_000
 _ARGUMENTS_TOO_LONG = json.dumps({"error": f"its arguments have more than {_MAX_ARGUMENTS_CHARACTERS:,} characters"})
 
-# What a script finds defined; it has the names of the functions, twice, yet to be filled in.
+# What a script finds defined; the second has the names of the functions, twice, yet to be filled in.
+_TEXTS = Path(__file__).with_name("texts.js")
 _PRELUDE = Path(__file__).with_name("prelude.js")
 # Lines of errors are counted from here for the prelude, and from 1 for the script.
 _FIRST_LINE = 1_000_000
@@ -79,7 +80,7 @@ class _Script:
         context.add_callable("__print", self._print)
         prelude = _PRELUDE.read_text("utf-8")
         prelude = prelude.replace("FUNCTIONS", json.dumps(functions)).replace("REPORTING", json.dumps(reporting))
-        context.eval("\n" * _FIRST_LINE + prelude)
+        context.eval("\n" * _FIRST_LINE + _TEXTS.read_text("utf-8") + prelude)
         try:
             context.eval(_BEGIN + script + _END)
             while context.execute_pending_job():

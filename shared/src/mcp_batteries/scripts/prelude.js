@@ -128,48 +128,6 @@
     return isRemark ? text.slice(line.length + 1) : text;
   };
 
-  // Of a text, such as an answer: each line without its end, LF or CRLF.
-  const lines = function () {
-    const all = this.split("\n");
-    if (all.at(-1) === "") all.pop();
-    return all.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
-  };
-  // A function of this name would be out of reach in a script that calls a variable so.
-  Object.defineProperty(String.prototype, "lines", {value: lines});
-  // The fields of each line of a table, where a quoted one may go over several lines.
-  const fieldsOf = (text, separator) => {
-    const field = new RegExp(`(?:"([^"]*(?:""[^"]*)*)"|([^${separator}\\r\\n]*))([${separator}]|\\r?\\n|\\r|$)`, "y");
-    const all = [[]];
-    while (field.lastIndex < text.length) {
-      const [, quoted, plain, end] = field.exec(text);
-      all.at(-1).push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
-      if (end === separator && field.lastIndex === text.length) all.at(-1).push("");
-      else if (end !== separator) all.push([]);
-    }
-    return all.filter((fields) => fields.some((value) => value.trim() !== ""));
-  };
-  // Of the text of a table, such as a CSV file or a sheet: an object for each row, by the names in its first line.
-  const SHEET = /^\[sheet .*\]\r?\n/gm;
-  const SEPARATORS = [",", ";", "\t", "|"];
-  const rows = function () {
-    const sheets = (this.match(SHEET) ?? []).length;
-    if (sheets > 1) throw new Error("there are several sheets: read one, as by `a.xlsx!/NAME`");
-    const text = this.replace(SHEET, "");
-    const firstLine = text.trimStart().split("\n", 1)[0].replace(/"[^"]*"/g, "");
-    const countOf = (separator) => firstLine.split(separator).length;
-    const separator = SEPARATORS.reduce((best, one) => (countOf(one) > countOf(best) ? one : best));
-    // A cell of a sheet may be in quotes itself.
-    const [names = [], ...others] = sheets ? text.lines().map((line) => line.split("\t")) : fieldsOf(text, separator);
-    const columns = names.map((name, number) => name.trim() || `column ${number + 1}`);
-    if (new Set(columns).size < columns.length) throw new Error(`several columns have one name: ${columns.join(", ")}`);
-    return others.map((fields) => {
-      const beyond = fields.slice(columns.length);
-      if (beyond.some((value) => value !== ""))
-        throw new Error(`a row has ${fields.length} fields and the table ${columns.length} columns: ${stringify(fields)}`);
-      return Object.fromEntries(columns.map((column, number) => [column, fields[number] ?? ""]));
-    });
-  };
-  Object.defineProperty(String.prototype, "rows", {value: rows});
   // Of an answer: its first line in brackets, which the text of a read is without.
   Object.defineProperty(String.prototype, "remark", {get() { return remarks.lineOf(String(this)); }});
 
