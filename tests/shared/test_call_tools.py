@@ -30,7 +30,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.progress import report_progress
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
-from mcp_batteries.server.calling.call_params import count_calls, normalize_call
+from mcp_batteries.server.calling.call_params import MAX_CALLS, count_calls, normalize_call
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.transports.http.auth.scopes import Scopes
 
@@ -384,6 +384,37 @@ async def test_no_form_of_a_call_passes_a_gate_that_another_meets(tmp_path: Path
     lines = [json.loads(line) for line in audit.read_text("utf-8").splitlines()]
     said = [line for line in lines if line["name"] == "say_it"]
     assert len(said) == len(served_calls) and all(line["arguments"] == ["word"] for line in said)
+
+
+async def test_no_form_of_a_script_passes_a_gate_that_another_meets() -> None:
+    """A script that makes changes counts as a full list, and needs all scopes; a list of calls runs none."""
+    async with served("default") as (client, room):
+        scopes = Scopes(lambda: room.tools)
+        for params in _write_calls("run_script", {"script": "say_it({word: 'a'})"}):
+            is_in_list = "calls" in json.dumps(params).lower()
+            assert scopes.missing(["read"], "tools/call", params) == "destroy", params
+            assert scopes.missing(["destroy"], "tools/call", params) is None, params
+            if not is_in_list:
+                assert _count(params) == MAX_CALLS, params
+                assert scopes.missing(["run_script.destroy", "read"], "tools/call", params) == "destroy", params
+            if params["name"] == "call_tools":
+                request = Request[dict[str, Any], str](method="tools/call", params=params)
+                answer = await client.session.send_request(request, CallToolResult)
+                assert answer.is_error and not room.said, (params, answer.content)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_script_makes_no_change_that_the_user_is_to_be_asked_about_first(mode: Any) -> None:
+    script = "say_it({word: 'a'}); try { forget_it() } catch (error) { print(error) } say_it({word: 'b'})"
+    async with served("default", mode=mode, confirm=True) as (client, room):
+        answer = await client.call_tool("run_script", {"script": script})
+        assert not answer.is_error
+        said = answer.content[0].model_dump()["text"]
+        if mode == "legacy":
+            assert room.said == ["b"], said
+        else:
+            assert room.said == ["a", "b"], said
+            assert "forget_it: It asks the user something first. Nothing was done. Call it alone." in said
 
 
 @pytest.mark.parametrize(
