@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import pytest
+from mcp import Client
 
+from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, StdioWire
+from mcp_sqlite.server import build
+from mcp_sqlite.settings import Settings
 from sqlite.serving import make, run, served, text_of
 
 TOOLS = "notifications/tools/list_changed"
@@ -17,7 +21,9 @@ SELECT id FROM t WHERE name = :name LIMIT :most
 
 async def tools(wire: StdioWire) -> dict:
     return {
-        tool["name"]: tool for tool in (await wire.request("tools/list"))["tools"] if tool["name"].startswith("run_")
+        tool["name"]: tool
+        for tool in (await wire.request("tools/list"))["tools"]
+        if tool["name"].startswith("run_") and tool["name"] != "run_script"
     }
 
 
@@ -49,6 +55,19 @@ async def test_a_query_comes_changes_and_goes_with_its_file(revision: str, tmp_p
         (folder / "all.sql").unlink()
         await wire.notification(TOOLS)
         assert set(await tools(wire)) == {"run_by_name", "run_check"}
+
+
+@pytest.mark.anyio
+async def test_a_query_has_no_name_of_another_tool(tmp_path: Path) -> None:
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    for name in ("script", "check"):
+        (folder / f"{name}.sql").write_text(GOOD, "utf-8")
+    settings = load(Settings, ["--write", "--queries", str(folder), str(make(tmp_path / "app.db"))])
+    async with Client(build(settings)) as client:
+        described = {tool.name: tool.description for tool in (await client.list_tools()).tools}
+    for name in ("run_script", "run_check"):
+        assert "Rows with a name" not in (described[name] or "")
 
 
 @pytest.mark.share(1)

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, ClassVar, Protocol
 
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.calling.call_params import RUN_SCRIPT
 from mcp_batteries.server.calling.results import TextResult
 from mcp_batteries.server.declaration.decorators import DeclaredTool, declarations
 from mcp_batteries.server.list_changes import ChangeFeedConfig
@@ -22,6 +23,8 @@ from mcp_batteries.subscriptions.hub import Source
 
 __all__ = ["SAVED_QUERY_ROWS", "assemble_sql", "saved_queries"]
 
+# The query of this name would have the tool that every server may have for scripts.
+_RESERVED_NAME = RUN_SCRIPT.removeprefix("run_")
 # The answer of a saved query has at most so many rows.
 SAVED_QUERY_ROWS = 100
 
@@ -51,7 +54,9 @@ def saved_queries(
     async def compile_query(query: SavedQuery) -> None:
         await compile_statement(policy.saved(query))
 
-    return SavedQueries(folder, compile_query, reserved_names) if folder else None
+    if not folder:
+        return None
+    return SavedQueries(folder, compile_query, (*reserved_names, _RESERVED_NAME))
 
 
 def assemble_sql(
