@@ -417,7 +417,7 @@ async def test_printed_objects_of_one_form_are_rows_that_name_their_fields_once(
         assert (await run_alone(f"print({value})")).output == output
 
 
-async def test_changes_whose_answers_are_printed_are_not_told_again() -> None:
+async def test_changes_whose_answers_are_printed_are_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Served(tools=("default", "call_tools")) as served:
         assert await served.run("print(say_word({word: 'a'})); return say_word({word: 'b'})") == "said a\nsaid b"
         script = "print(say_word({word: 'a'})); say_word({word: 'b'}); say_word({word: 'b'})"
@@ -432,6 +432,9 @@ async def test_changes_whose_answers_are_printed_are_not_told_again() -> None:
         assert text == "[the script failed after 1 call: line 1: Error: say_word: `no` is not said. Say yes.]"
         _, text = await served.try_to_run("try { say_word({word: 'no'}) } catch {} say_word({word: 'no'})")
         assert text.endswith("\n[calls that could change something: 1 say_word failed]")
+        monkeypatch.setattr(runner, "_MAX_OUTPUT_CHARACTERS", 100)
+        script = "print('x'.repeat(99)); print(say_word({word: 'a'}))"
+        assert "[calls that could change something: 1 say_word]" in await served.run(script)
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,8 @@ class ScriptCalls:
         notes: list[str] = []
         changes = Counter(self.changes)
         what = "calls that could change something"
-        if outcome.reports and output == outcome.output:
+        is_whole = output == outcome.output and not outcome.left_out
+        if outcome.reports and is_whole:
             what += ", their answers not printed"
             for name, count in outcome.reports.items():
                 changes[self.other_names.get(name, name)] -= count
