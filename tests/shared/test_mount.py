@@ -259,6 +259,7 @@ async def test_tools_that_come_later_come_under_their_name(words: list[str], tmp
             await anext(aiter(events))
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert [name for name in names if "count_all" in name] == ["sqlite_run_count_all"]
+        assert names[:2] == ["call_tools", "run_script"]
         assert not (await client.call_tool("sqlite_run_count_all", {})).is_error
 
 

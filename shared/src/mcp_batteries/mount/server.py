@@ -20,7 +20,7 @@ from mcp_batteries.mount.settings import Settings
 from mcp_batteries.program import program_of
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.calling.call_params import CALL_TOOL
+from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, RUN_SCRIPT
 from mcp_batteries.server.calling.tool import StrictTool, strict_tool
 from mcp_batteries.server.catalog import Catalog, entry
 from mcp_batteries.server.declaration.decorators import WORST_HINTS, DeclaredTool, declarations
@@ -174,10 +174,12 @@ def _instructions(members: Sequence[Member], left_out: Mapping[str, str], *, dis
 
 
 def _refresh(server: Assembled, members: Sequence[Member]) -> None:
-    """Offer the servers' current tools; those of the process itself stay."""
+    """Offer the servers' current tools; those of the process itself stay, those that come first too."""
     table = tool_table(server)
     process_tools = {name: tool for name, tool in table.items() if name in (*NAMES, *LEFT_OUT)}
+    first_tools = {name: tool for name, tool in process_tools.items() if name in (CALL_TOOLS, RUN_SCRIPT)}
     table.clear()
+    table.update(first_tools)
     for member in members:
         for tool in member.tools():
             if not server.choice.find_closed_gate(tool.name, tool.toolsets):
