@@ -254,7 +254,7 @@ async def test_every_tool_asks_github_for_what_github_knows(oracle: Oracle) -> N
     async with served(oracle, *EVERYTHING) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         # What changed is told from memory, and GitHub is not asked.
-        assert {name for name, _ in CALLS} | {"call_tools", "list_changes"} == tools.keys()
+        assert {name for name, _ in CALLS} | {"call_tools", "run_script", "list_changes"} == tools.keys()
         failed: list[str] = []
         asked: dict[str, set[str]] = {name: set() for name, _ in CALLS}
         for name, arguments in CALLS:
