@@ -298,6 +298,7 @@ def test_settings_survive_their_own_command_line_without_secrets(
         (["fs", "--port", "8123", "/tmp"], "--port is for all servers"),
         (["fs", "--audit-file", "x", "/tmp"], "--audit-file is for all servers"),
         (["fs", "--tools", "default,call_tools", "/tmp"], "call_tools runs calls of all servers"),
+        (["fs", "--exclude-tools", "run_script", "/tmp"], "give --exclude-tools run_script before the first one"),
         (["--nothing", "fs"], "No such option"),
         (["fs", "\u2014read-only", "/tmp"], "Type it: --read-only"),
         (["fs", "\u2013-read-only", "/tmp"], "Type it: --read-only"),

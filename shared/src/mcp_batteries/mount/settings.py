@@ -14,7 +14,7 @@ import click
 from pydantic import Field, PrivateAttr
 
 from mcp_batteries import settings as common
-from mcp_batteries.server.calling.call_params import CALL_TOOLS
+from mcp_batteries.server.calling.call_params import CALL_TOOLS, RUN_SCRIPT
 from mcp_batteries.settings import ONLY_OVER_HTTP, Dependencies, Positional, load, variable
 
 __all__ = ["Settings"]
@@ -73,11 +73,7 @@ class Settings(common.Settings):
             if any(isinstance(other, kind) for other in self._parts):
                 raise click.UsageError(f"'{name}' is named twice. Give one {name} all that it shall serve.")
             self._check_process_settings(name, settings)
-            if CALL_TOOLS in settings.tools:
-                raise click.UsageError(
-                    f"{CALL_TOOLS} runs calls of all servers: give --tools default,{CALL_TOOLS} before the first one, "
-                    f"not to '{name}'."
-                )
+            _refuse_tools_of_process(name, settings)
             self._parts.append(settings)
         if self.discover and self.param_headers:
             raise click.UsageError(
@@ -198,6 +194,18 @@ def _server_modules() -> dict[str, str]:
 def _requires_batteries(command: EntryPoint) -> bool:
     requires = (command.dist.requires if command.dist else None) or []
     return any(line.startswith("mcp-batteries") for line in requires)
+
+
+def _refuse_tools_of_process(name: str, settings: common.Settings) -> None:
+    """Refuse what is said to one server of the tools that call those of all servers."""
+    for tool in (CALL_TOOLS, RUN_SCRIPT):
+        if tool in settings.tools:
+            flag = f"--tools default,{tool}"
+        elif tool in settings.exclude_tools:
+            flag = f"--exclude-tools {tool}"
+        else:
+            continue
+        raise click.UsageError(f"{tool} runs calls of all servers: give {flag} before the first one, not to '{name}'.")
 
 
 def _for_all(name: str, field: str) -> click.UsageError:
