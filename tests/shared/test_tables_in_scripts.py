@@ -47,6 +47,7 @@ async def read(*texts: str) -> Any:
         ("[sheet B, hidden, B1:C3, hidden]\na\tb\n\n1\n", [{"a": "1", "b": ""}]),
         ("[sheet Void, empty]\n", []),
         ("\ufeff\"a, b\",[c]\n1,2\n", [{"a, b": "1", "[c]": "2"}]),
+        ("a;b\r1;2,3,4,5\r", [{"a": "1", "b": "2,3,4,5"}]),
         ("name\nx\n", [{"name": "x"}]),
         ("a,b,\n1,2,\n", [{"a": "1", "b": "2", "column 3": ""}]),
         ("a,b\n", []),

@@ -25,7 +25,7 @@
   };
   const SEPARATORS = [",", ";", "\t", "|"];
   const parseFields = (text) => {
-    const firstLine = text.trimStart().split("\n", 1)[0].replace(/"[^"]*"/g, "");
+    const firstLine = text.trimStart().split(/[\r\n]/, 1)[0].replace(/"[^"]*"/g, "");
     const countOf = (separator) => firstLine.split(separator).length;
     return fieldsOf(text, SEPARATORS.reduce((best, one) => (countOf(one) > countOf(best) ? one : best)));
   };
