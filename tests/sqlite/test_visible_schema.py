@@ -146,6 +146,24 @@ async def test_no_constraint_tells_of_masked_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_no_constraint_compares_what_is_set_with_masked_values(tmp_path: Path) -> None:
+    run(
+        tmp_path / "app.db",
+        """CREATE TABLE staff (id integer PRIMARY KEY, pay int, least int CHECK (least <= pay), part int, alone int
+            CHECK (alone > 0), gap int AS (part - pay), twice int AS (gap * 2) CHECK (twice < 0), word text,
+            same text AS (nullif(word, pay)) NOT NULL);
+        INSERT INTO staff (id, pay, least, part, alone, word) VALUES (1, 500, 0, 9, 1, 'x');""",
+    )
+    masks = [word for name in ("pay", "least", "alone") for word in ("--mask", f"staff.{name}")]
+    async with served("--write", *masks, tmp_path / "app.db") as wire:
+        for change in ("pay = 1", "least = 501", "least = 1", "part = 501", "word = '500'"):
+            done = await wire.call("write_rows", sql=f"UPDATE staff SET {change}", dry_run=True)
+            assert done["isError"] and "compares it with a masked column" in text_of(done), text_of(done)
+        done = await wire.call("write_rows", sql="UPDATE staff SET alone = 2")
+        assert not done.get("isError"), text_of(done)
+
+
+@pytest.mark.anyio
 async def test_no_rowid_of_a_table_with_masks_passes_for_null(tmp_path: Path) -> None:
     run(
         tmp_path / "app.db",

@@ -51,6 +51,7 @@ _REAL_TARGET = re.compile(
     rf"(?!{BLANK}(?:INSERT|REPLACE)){_ROW_CHANGE}main\.{_NAME}(?:{BLANK}\bAS\b{BLANK}{_NAME})?",
     re.IGNORECASE | re.DOTALL,
 )
+_NOT_NULL = re.compile(r"\bNOT\s+NULL\b", re.IGNORECASE)
 _QUOTES = re.compile(r"[\"'`\[\]\s]+")
 _TO_LOWER = {number: number + 32 for number in range(ord("A"), ord("Z") + 1)}
 
@@ -75,6 +76,11 @@ class _Object(NamedTuple):
     @property
     def folded_name(self) -> str:
         return fold_name(self.name)
+
+    @property
+    def generated_columns(self) -> set[str]:
+        """The folded names of columns that are generated."""
+        return {fold_name(column) for column, is_generated in self.columns.items() if is_generated}
 
     @property
     def is_virtual(self) -> bool:
@@ -375,7 +381,7 @@ def _is_owned(name: str, owners: Collection[str]) -> bool:
 def _mask_generated_columns(item: _Object, masked: set[str]) -> None:
     """Add to a table's masked columns those that are generated from them; where nobody can tell, all generated."""
     definitions = _split_definitions(item.sql)
-    generated = {fold_name(column) for column, is_generated in item.columns.items() if is_generated}
+    generated = item.generated_columns
     while True:
         more: set[str] = set()
         for name in generated - masked:
@@ -442,7 +448,7 @@ def _find_indexes_with(run_internal: RunInternal, table: str, masked: set[str]) 
 
 
 def _find_bound_columns(run_internal: RunInternal, item: _Object, masked: set[str]) -> set[str]:
-    """Return columns that are not masked, but stand in a CHECK or a unique index with one that is."""
+    """Return columns that stand in a CHECK, a unique index or a NOT NULL with a masked one, which their change would tell of."""
     parts = list_checks(item.sql)
     for _, index, is_unique, *_ in run_internal(f"PRAGMA main.index_list({quote_identifier(item.name)})"):
         if is_unique:
@@ -450,16 +456,30 @@ def _find_bound_columns(run_internal: RunInternal, item: _Object, masked: set[st
             names = [str(column) for _, _, column in columns if column is not None]
             parts.append(" ".join([_read_index_sql(run_internal, str(index)), *map(quote_identifier, names)]))
     definitions = _split_definitions(item.sql)
-    generated = {fold_name(column) for column, is_generated in item.columns.items() if is_generated}
+    generated = item.generated_columns
+    parts += [definitions[column] for column in generated if _NOT_NULL.search(definitions.get(column, ""))]
     bound: set[str] = set()
     for part in parts:
-        if not any(_names_column(part, column) for column in masked):
-            continue
-        # What a generated column is made of counts as named with it.
-        sources = [definitions.get(column, "") for column in generated if _names_column(part, column)]
-        words = " ".join([part, *sources])
-        bound |= {column for column in map(fold_name, item.columns) if _names_column(words, column)}
-    return bound - masked
+        columns = _find_named_columns(part, item, definitions)
+        if columns & masked:
+            bound |= columns - masked
+            stored_masked = columns & masked - generated
+            # Set alone it tells nothing of others.
+            if len(stored_masked) > 1:
+                bound |= stored_masked
+    return bound
+
+
+def _find_named_columns(part: str, item: _Object, definitions: dict[str, str]) -> set[str]:
+    """Return the columns that a part of a definition names; what a generated one is made of counts as named with it."""
+    named: set[str] = set()
+    words = part
+    while True:
+        more = {column for column in map(fold_name, item.columns) if _names_column(words, column)} - named
+        if not more:
+            return named
+        named |= more
+        words = " ".join(definitions.get(column, "") for column in more & item.generated_columns)
 
 
 def _names_column(sql: str, column: str) -> bool:
