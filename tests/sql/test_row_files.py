@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,32 @@ def test_without_time_the_first_lines_are_shown(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "a.csv").write_text("a\n1\n2\n3\n4\n", "utf-8")
     monkeypatch.setattr(row_files, "_DESCRIPTION_SECONDS", -1)
     assert listed(tmp_path).split("\n")[1:] == ["- a.csv: 10 bytes, 5 lines", "  |a", "  |1", "  |2"]
+
+
+def test_of_files_with_very_many_fields_the_first_lines_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("," * 299 + "\n1" * 3, "utf-8")
+    (tmp_path / "b.csv").write_text(("," * 299 + "\n") * 4, "utf-8")
+    growing = [{f"{row}_{number}": 1 for number in range(90)} for row in range(4)]
+    (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, growing)), "utf-8")
+    assert [line for line in listed(tmp_path).split("\n") if line.startswith("-")] == [
+        "- a.csv: 305 bytes, 4 lines",
+        "- b.csv: 1,200 bytes, 4 lines",
+        "- c.jsonl: 3,923 bytes, 4 lines",
+    ]
+
+
+def test_a_file_that_grows_meanwhile_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a\n1\n2\n3\n", "utf-8")
+    open_served_file = row_files.open_served_file
+
+    def grow(*arguments: Any) -> Any:
+        with path.open("a") as file:
+            file.write("x" * 500_000)
+        return open_served_file(*arguments)
+
+    monkeypatch.setattr(row_files, "open_served_file", grow)
+    assert "  |a\n" in listed(tmp_path)
 
 
 def test_of_what_is_no_file_of_the_folder_nothing_is_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import os
 import re
@@ -43,7 +44,8 @@ _MAX_DESCRIPTION_CHARACTERS = 5000
 _MAX_FIELD_CHARACTERS = 300
 # The first lines of a file show so few rows themselves.
 _MAX_HEAD_ROWS = _MAX_HEAD_LINES - 1
-_RECORDS_BETWEEN_CHECKS = 256
+# Of a file with more fields the first lines are shown: each field costs memory and time.
+_MAX_READ_FIELDS = 200
 
 
 class _UnreadableFile(Exception):
@@ -161,14 +163,18 @@ def _with_fields(folder: str, file: RowFile, deadline: float) -> RowFile | None:
     summary = ColumnSummary()
     try:
         with open_served_file(folder, file.name, _make_unreadable, describe_os_error) as raw:
-            content = _RecordReader(raw, file.name.lower(), deadline)
-            fields = content.describe_fields(summary)
-            facts = [format_count(summary.records, "row"), *content.facts]
+            # It may grow meanwhile.
+            content = raw.read(_MAX_DESCRIBED_BYTES + 1)
+        if len(content) > _MAX_DESCRIBED_BYTES:
+            return None
+        reader = _RecordReader(io.BytesIO(content), file.name.lower(), deadline)
+        fields = reader.describe_fields(summary)
     except (_UnreadableFile, OSError):
         return None
     if summary.records <= _MAX_HEAD_ROWS:
         return None
-    return replace(file, facts=facts, fields=fields)
+    facts = [format_count(summary.records, "row"), *reader.facts]
+    return replace(file, size=len(content), facts=facts, fields=fields)
 
 
 class _RecordReader:
@@ -202,8 +208,10 @@ class _RecordReader:
         return fields
 
     def _until_deadline(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
-        for number, record in enumerate(records):
-            if number % _RECORDS_BETWEEN_CHECKS == 0 and time.monotonic() > self._deadline:
+        for record in records:
+            if len(record) > _MAX_READ_FIELDS:
+                raise _UnreadableFile("it has too many fields")
+            if time.monotonic() > self._deadline:
                 raise _UnreadableFile("there was no time to read it")
             yield record
 
