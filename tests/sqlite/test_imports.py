@@ -196,3 +196,13 @@ async def test_an_integer_beyond_64_bits_is_not_rounded(kind: str, tmp_path: Pat
         await wire.call("copy_from_file", file="any.jsonl", table="loose")
     assert rows(path, "SELECT * FROM t") == []
     assert rows(path, "SELECT * FROM loose") == [("18446744073709551615", "18446744073709551616", 1.0)]
+
+
+async def test_a_long_text_in_a_column_of_numbers_ends_no_import(tmp_path: Path, folder: Path) -> None:
+    path = make(tmp_path / "a.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE sums (n numeric)")
+    (folder / "in.csv").write_text(f"n\n{'1' * 100_000}x\n1.\n.5\n+1e3\n", "utf-8")
+    async with served("--write", "--timeout", 1, "--files", folder, path) as wire:
+        said = text_of(await wire.call("copy_from_file", file="in.csv", table="sums"))
+        assert "`n` in 1 record, the first" in said, said

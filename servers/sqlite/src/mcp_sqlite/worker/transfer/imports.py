@@ -44,7 +44,7 @@ _REAL_OR_ANY_TYPE = re.compile("REAL|FLOA|DOUB|^ANY$", re.IGNORECASE)
 _TEXT_OR_BLOB_TYPE = re.compile("CHAR|CLOB|TEXT|BLOB", re.IGNORECASE)
 # Types that are about numbers; SQLite lets texts into their columns, and takes them for 0 in sums.
 _NUMBER_TYPE = re.compile("INT|REAL|FLOA|DOUB|NUMERIC|DECIMAL|NUMBER|MONEY", re.IGNORECASE)
-_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*", re.ASCII)
 _MAX_QUOTED_TEXT = 30
 
 
