@@ -118,6 +118,41 @@ async def test_an_answer_names_no_table_that_did_not_change(tmp_path: Path) -> N
 
 
 @pytest.mark.anyio
+async def test_rows_that_make_room_are_those_of_the_table_that_is_changed(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    run(path, "CREATE TABLE a (id integer PRIMARY KEY, word text); CREATE TABLE b (n int); INSERT INTO a VALUES (1, 'x')")
+    async with served("--write", path) as wire:
+        for sql, summary in (
+            ("-- replace a\nINSERT INTO b VALUES (1)", "1 row in b"),
+            ("WITH w AS (SELECT 'replace into a' AS \"replace a\") INSERT INTO b SELECT * FROM w", "1 row in b"),
+            ("/* update b */ REPLACE INTO/**/ a VALUES (1, 'y')", "1 row, in place of 1 in a"),
+            ("WITH w AS (SELECT 1) INSERT OR REPLACE INTO\"a\" SELECT 1, 'y'", "1 row, in place of 1 in a"),
+            ("UPDATE OR REPLACE main.a SET word = 'y'", "1 row in a"),
+        ):
+            said = text_of(await wire.call("write_rows", sql=sql, dry_run=True))
+            assert said.splitlines()[1] == summary, said
+
+
+@pytest.mark.anyio
+async def test_a_sequence_that_somebody_filled_with_words_hinders_no_change(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    run(path, "UPDATE sqlite_sequence SET seq = 'many'")
+    async with served("--ddl", path) as wire:
+        said = text_of(await wire.call("edit_schema", sql="CREATE TABLE made (a)"))
+        assert "+ table made" in said, said
+
+
+@pytest.mark.anyio
+async def test_the_name_of_a_column_in_a_search_is_no_word_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    run(path, "CREATE VIRTUAL TABLE f USING fts5 (abc, tokenize = 'trigram'); INSERT INTO f VALUES ('hello')")
+    async with served(path) as wire:
+        for query, ignored in (("abc: hello", ""), ("abc:hello OR ab", "`ab`"), ("hello -llo", "")):
+            said = text_of(await wire.call("search_text", query=query))
+            assert ("not searched for" in said) == bool(ignored) and ignored in said, said
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("what", ["TABLE", "VIEW", "INDEX", "TRIGGER"])
 async def test_a_script_may_drop_what_is_not_there(what: str, tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")

@@ -6,17 +6,22 @@ import re
 import sqlite3
 import time
 from dataclasses import dataclass
+from itertools import islice
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.connection.database import Database
+from mcp_sqlite.worker.language.tokens import TOKEN
 
 __all__ = ["CountBudget", "ReplacedRows"]
 
 _NAME = r"""(?:"(?P<quoted>(?:[^"]|"")*)"|[\[`](?P<bracketed>[^]`]*)[]`]|(?P<plain>\w+))"""
 _TARGET = re.compile(
-    rf"\b(?P<verb>INSERT|REPLACE|UPDATE)(?:\s+OR\s+(?P<conflict>\w+))?(?:\s+INTO)?\s+(?:main\s*\.\s*)?{_NAME}",
+    rf"(?P<verb>INSERT|REPLACE|UPDATE)(?:\s+OR\s+(?P<conflict>\w+))?(?:\s+INTO)?\s*(?:\bmain\s*\.\s*)?{_NAME}",
     re.IGNORECASE,
 )
+_VERBS = ("INSERT", "REPLACE", "UPDATE")
+# From the verb to the table there are at most so many tokens, with blanks between them.
+_MAX_TARGET_TOKENS = 16
 _UPSERT = re.compile(r"\bDO\s+UPDATE\b", re.IGNORECASE)
 _DEFINITION = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
 _HAS_TRIGGER = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE)"
@@ -39,7 +44,7 @@ class ReplacedRows:
         self._table = ""
         self._inserts = False
         self._count_before: int | None = None
-        target = _TARGET.search(sql)
+        target = _find_target(sql)
         if target is None or _UPSERT.search(sql):
             return
         name = target["plain"] or target["bracketed"] or (target["quoted"] or "").replace('""', '"')
@@ -76,6 +81,17 @@ class ReplacedRows:
             return None
         finally:
             self._budget.seconds -= time.monotonic() - started
+
+
+def _find_target(sql: str) -> re.Match[str] | None:
+    """Return the verb of a statement and the table that it is about; comments, texts and subqueries have neither."""
+    depth = 0
+    for token in TOKEN.finditer(sql):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if depth == 0 and token["word"] is not None and token["word"].upper() in _VERBS:
+            tokens = islice(TOKEN.finditer(sql, token.start()), _MAX_TARGET_TOKENS)
+            return _TARGET.match("".join(" " if part.lastgroup == "skip" else part[0] for part in tokens))
+    return None
 
 
 def _says_replace(target: re.Match[str]) -> bool:

@@ -9,7 +9,7 @@ from mcp_sqlite.worker.connection.database import Database
 __all__ = ["describe_lost_numbers", "read_sequences"]
 
 _HAS_SEQUENCES = "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE name = 'sqlite_sequence')"
-_SEQUENCES = """SELECT m.name, coalesce(max(s.seq), 0)
+_SEQUENCES = """SELECT m.name, coalesce(max(CAST(s.seq AS INTEGER)), 0)
 FROM main.sqlite_master m LEFT JOIN main.sqlite_sequence s ON s.name = m.name
 WHERE m.type = 'table' AND m.sql LIKE '%AUTOINCREMENT%' GROUP BY m.name"""
 

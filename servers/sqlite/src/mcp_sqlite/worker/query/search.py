@@ -24,7 +24,7 @@ _MAX_BYTES = 10_000
 _MAX_LINE_LENGTH = 200
 _MAX_MESSAGE_LENGTH = 300
 # A phrase or a word of FTS5's syntax; a word before a colon is a column.
-_PHRASE = re.compile(r'"(?P<quoted>(?:[^"]|"")*)"|(?P<word>[^\s"(){}:^+*,]+)(?!\s*:)')
+_PHRASE = re.compile(r'"(?P<quoted>(?:[^"]|"")*)"|(?P<word>[^\s"(){}:^+*,]++)(?!\s*:)')
 _OPERATORS = ("AND", "OR", "NOT", "NEAR")
 # Tokenizers that find parts of words, or words without spaces between them.
 _DIVIDES_WORDS = re.compile(r"\b(?:trigram|icu)\b", re.IGNORECASE)
