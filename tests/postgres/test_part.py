@@ -200,3 +200,45 @@ async def test_numbers_do_not_become_names_of_what_is_not_served() -> None:
             assert "not served" in said or "may tell of more" in said, f"{sql}: {said[:300]}"
         said = text_of(await wire.call("query_rows", sql="SELECT tableoid::regclass, pg_typeof(id)::text FROM t"))
         assert said.endswith('["t","integer"]\n'), said
+
+
+RULES = """
+CREATE TABLE staff (
+    id integer PRIMARY KEY, name text, pay integer, least integer CHECK (least <= pay), piece integer, team integer,
+    alone integer CHECK (alone > 0), gap integer GENERATED ALWAYS AS (piece - pay) STORED CHECK (gap < 0), note text,
+    UNIQUE (team, pay)
+);
+CREATE UNIQUE INDEX well_paid ON staff (name) WHERE pay > 600;
+CREATE VIEW lowest AS SELECT id, least AS low, note FROM staff;
+CREATE TABLE later (part integer CHECK (part < pay)) INHERITS (staff);
+INSERT INTO staff VALUES (1, 'ann', 500, 0, 99, 1, 1), (2, 'bob', 700, 0, 99, 1, 1);
+"""
+
+
+@pytest.mark.anyio
+async def test_no_constraint_tells_of_masked_values() -> None:
+    base = make(RULES)
+    merges = ["MERGE INTO staff s USING (VALUES (1)) v (id) ON s.id = v.id WHEN MATCHED THEN UPDATE SET least = 450"]
+    if major() < 15:
+        merges.clear()
+    masks = [word for name in ("pay", "alone") for word in ("--mask", f"public.staff.{name}")]
+    async with inside("--write", *masks, f"app={base.url('postgres')}") as wire:
+        for sql in (
+            "UPDATE staff SET least = 450", "UPDATE staff SET piece = 1", "UPDATE staff SET team = 2 WHERE id = 1",
+            "UPDATE staff SET name = 'bob'", "UPDATE lowest SET low = 450", "UPDATE later SET part = 1",
+            "INSERT INTO staff (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET least = 450",
+            "WITH w AS (UPDATE staff SET note = 'x', least = 450 RETURNING id) SELECT * FROM w", *merges,
+        ):  # fmt: skip
+            done = await wire.call("write_rows", sql=sql, dry_run=True)
+            assert done["isError"] and "compares it with a masked column" in text_of(done), f"{sql}: {text_of(done)}"
+        for sql in (
+            "UPDATE lowest SET note = 'x'", "UPDATE staff SET note = 'x', alone = 2 WHERE id = 1",
+            "INSERT INTO staff (id, pay, least) VALUES (3, 9, 8)", "UPDATE staff SET pay = 800 WHERE id = 1",
+        ):  # fmt: skip
+            done = await wire.call("write_rows", sql=sql)
+            assert not done["isError"], f"{sql}: {text_of(done)}"
+    async with inside(
+        "--write", "--mask", "public.staff.pay", "--mask", "public.staff.least", f"app={base.url('postgres')}"
+    ) as wire:
+        done = await wire.call("write_rows", sql="UPDATE staff SET pay = 800", dry_run=True)
+        assert "`public.staff.pay` can't be updated here" in text_of(done)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -62,6 +62,21 @@ WITH RECURSIVE row_types (oid, relation) AS (
     UNION SELECT t.oid, r.relation FROM row_types r JOIN pg_type t ON r.oid IN (t.typelem, t.typbasetype))
 SELECT oid::text, relation::text FROM row_types
 """
+# By relation, the columns that one of its rules compares: a CHECK, a unique or excluding index, a policy, or a NOT NULL
+# of what is generated.
+_RULES = f"""
+SELECT d.refobjid::text, string_agg(DISTINCT d.refobjsubid::text, ' ') FROM pg_depend d
+WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid >= {FIRST_OWN} AND d.refobjsubid > 0 AND (
+    d.classid = 'pg_constraint'::regclass AND EXISTS (SELECT FROM pg_constraint k WHERE k.oid = d.objid
+        AND k.conrelid = d.refobjid AND k.contype IN ('c', 'p', 'u', 'x'))
+    OR d.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = d.objid
+        AND i.indrelid = d.refobjid AND (i.indisunique OR i.indisexclusion))
+    OR d.classid = 'pg_policy'::regclass AND EXISTS (SELECT FROM pg_policy p WHERE p.oid = d.objid
+        AND p.polrelid = d.refobjid))
+GROUP BY d.refobjid, d.classid, d.objid
+UNION ALL SELECT a.attrelid::text, a.attnum::text FROM pg_attribute a
+    WHERE a.attrelid >= {FIRST_OWN} AND a.attgenerated <> '' AND a.attnotnull
+"""
 # PostgreSQL's own functions that tell of more than their arguments, or act.
 _REVEALING = (
     "^(pg_|lo_|loread|lowrite|to_reg|has_|currtid|ts_stat|ts_rewrite|query_|cursor_|binary_upgrade|brin_|gin_clean|"
@@ -91,6 +106,9 @@ _MADE_TYPE = re.compile(r":(?:consttype|paramtype|resulttype|row_typeid|array_ty
 _MADE_COLUMN_TYPES = re.compile(
     r"(?:funccoltypes|(?<!:self_reference true )(?<!:self_reference false ):coltypes) \(o ([\d ]+)\)"
 )
+# In a tree: a relation, and the columns of it that are updated, each counted from the first that the system has.
+_UPDATED_COLUMNS = re.compile(r":relid (\d+) [^{}]*:updatedCols \(b ([\d ]+)\)")
+_SYSTEM_COLUMNS = 7
 _COLUMN_NUMBER = re.compile(r":varattno (\d+)")
 _LIST_FIX = "`list_objects` lists what is served."
 
@@ -178,7 +196,11 @@ class VisibleObjects:
     _children: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     _revealing: dict[int, str] = field(default_factory=dict[int, str])
     _row_types: dict[int, int] = field(default_factory=dict[int, int])
+    # By table, the names of columns that a rule compares with a masked one: to set one tells what the other is.
+    _bound: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
     _missing_mask: str | None = None
+    # By relation, the number of each column.
+    _numbers: Mapping[int, Mapping[str, int]] = field(default_factory=dict[int, Mapping[str, int]])
 
     async def load(self, session: CatalogReader, procedures: Mapping[int, Procedure]) -> None:
         """Be as the catalogue is now.
@@ -186,15 +208,17 @@ class VisibleObjects:
         Args:
             procedures: the functions that are not PostgreSQL's own.
         """
-        relations, columns, functions, row_types = await session.run_pipeline(
-            (_RELATIONS, ()), (_COLUMNS, ()), (_FUNCTIONS, (_REVEALING,)), (_ROW_TYPES, ())
+        relations, column_rows, functions, row_types, rules = await session.run_pipeline(
+            (_RELATIONS, ()), (_COLUMNS, ()), (_FUNCTIONS, (_REVEALING,)), (_ROW_TYPES, ()), (_RULES, ())
         )
         self._relations = {int(oid): _Relation.parse(*row) for oid, *row in relations.rows()}
         self._children = defaultdict(list)
         for oid, relation in self._relations.items():
             for parent in relation.parents:
                 self._children[parent].append(oid)
-        self._find_masked([_Column(int(oid), name, int(number), tree) for oid, name, number, tree in columns.rows()])
+        columns = [_Column(int(oid), name, int(number), tree) for oid, name, number, tree in column_rows.rows()]
+        self._find_masked(columns)
+        self._find_bound(columns, [(int(oid), _parse_numbers(numbers)) for oid, numbers in rules.rows()])
         self._row_types = {int(oid): int(relation) for oid, relation in row_types.rows()}
         self._revealing = {}
         for row in functions.rows():
@@ -236,6 +260,30 @@ class VisibleObjects:
             raise Refused(reference.failure, reference.fix) from None
         except (ValueError, RecursionError):
             raise Refused("What `sql` touches can't be told.", "Write it in a simpler way.") from None
+
+    def check_updates(self, trees: Sequence[str]) -> None:
+        """Check that nothing is updated which a rule of the table compares with a masked column.
+
+        Args:
+            trees: those of a statement, with views resolved.
+
+        Raises:
+            Refused: something is.
+        """
+        for tree in trees:
+            for oid, bits in _UPDATED_COLUMNS.findall(tree):
+                self._check_update(int(oid), {number - _SYSTEM_COLUMNS for number in _parse_numbers(bits)})
+
+    def _check_update(self, oid: int, numbers: set[int]) -> None:
+        names = _names_of(self._numbers.get(oid, {}), numbers)
+        for relation in (oid, *self._descendants(oid)):
+            bound = names & self._bound.get(relation, frozenset())
+            if bound:
+                column = f"{self._relations[oid].qualified_name}.{min(bound)}"
+                raise Refused(
+                    f"{quote(column)} can't be updated here: a constraint or policy compares it with a masked column.",
+                    "Change other columns, or insert the row anew.",
+                )
 
     def _check_made_types(self, tree: str) -> None:
         """Check that no value is made of the type of a relation that is not listed: it would tell of its columns.
@@ -338,6 +386,7 @@ class VisibleObjects:
         numbers: dict[int, dict[str, int]] = defaultdict(dict)
         for column in columns:
             numbers[column.relation][column.name] = column.number
+        self._numbers = numbers
         masked: dict[int, set[int]] = defaultdict(set)
         self._missing_mask = self._mask_listed(numbers, masked)
         if self._missing_mask is not None:
@@ -347,6 +396,24 @@ class VisibleObjects:
                 self._mask_family(column.relation, column.name, numbers, masked)
         self._masked = {oid: frozenset(columns_of) for oid, columns_of in masked.items() if columns_of}
         self._names = {oid: _names_of(numbers[oid], masked_numbers) for oid, masked_numbers in self._masked.items()}
+
+    def _find_bound(self, columns: Sequence[_Column], rules: Iterable[tuple[int, set[int]]]) -> None:
+        """Find the columns that a rule compares with masked ones, by the relation and the columns of each rule."""
+        sources: dict[int, dict[int, set[int]]] = defaultdict(dict)
+        for column in columns:
+            if column.generated_from is not None and column.relation in self._masked:
+                sources[column.relation][column.number] = _parse_sources(column.generated_from)
+        bound: dict[int, set[int]] = defaultdict(set)
+        for oid, compared in rules:
+            masked = self._masked.get(oid, frozenset())
+            if masked.isdisjoint(compared):
+                continue
+            generated = sources[oid]
+            # A generated column is made of stored ones only.
+            stored = (compared - generated.keys()).union(*(generated[number] for number in compared & generated.keys()))
+            # A masked column that is set alone tells nothing of others.
+            bound[oid] |= stored if len(stored & masked) > 1 else stored - masked
+        self._bound = {oid: _names_of(self._numbers[oid], numbers) for oid, numbers in bound.items()}
 
     def _mask_listed(self, numbers: Mapping[int, Mapping[str, int]], masked: dict[int, set[int]]) -> str | None:
         """Mask what the operator lists; returns the first that is not there."""
@@ -387,10 +454,19 @@ def _is_made_of(column: _Column, masked: set[int]) -> bool:
     """Return whether a column is made of one that is masked."""
     if column.generated_from is None:
         return False
-    return not masked.isdisjoint(map(int, _COLUMN_NUMBER.findall(column.generated_from)))
+    return not masked.isdisjoint(_parse_sources(column.generated_from))
 
 
-def _names_of(numbers: Mapping[str, int], chosen: frozenset[int]) -> frozenset[str]:
+def _parse_sources(expression: str) -> set[int]:
+    """Return the numbers of the columns in the tree of an expression."""
+    return set(map(int, _COLUMN_NUMBER.findall(expression)))
+
+
+def _parse_numbers(text: str) -> set[int]:
+    return set(map(int, text.split()))
+
+
+def _names_of(numbers: Mapping[str, int], chosen: Collection[int]) -> frozenset[str]:
     return frozenset(name for name, number in numbers.items() if number in chosen)
 
 
