@@ -439,6 +439,20 @@ async def test_returned_rows_beyond_a_page_have_a_cursor_and_are_kept_as_they_we
         assert result["isError"] and "referenced in a foreign key" in text_of(result)
 
 
+async def test_rows_that_policies_hide_are_told_of_the_tables_that_are_emptied() -> None:
+    base = make(
+        """CREATE TABLE beside (id int); CREATE TABLE policed (id int); CREATE POLICY none ON policed USING (false);
+        ALTER TABLE policed ENABLE ROW LEVEL SECURITY; ALTER TABLE policed FORCE ROW LEVEL SECURITY;"""
+    )
+    hidden = "TRUNCATE TABLE, with the rows that policies hide from the role, of which no sample shows any: public.policed"
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("write_rows", sql="TRUNCATE policed; TRUNCATE beside", dry_run=True))
+        assert f"1. {hidden}\n2. TRUNCATE TABLE\n" in said, said
+        change = "ALTER TABLE policed ADD n int; TRUNCATE beside; TRUNCATE policed"
+        said = text_of(await wire.call("edit_schema", sql=change, dry_run=True))
+        assert f"1. ALTER TABLE\n2. TRUNCATE TABLE\n3. {hidden}\n" in said, said
+
+
 async def test_a_tool_that_would_refuse_every_call_is_not_offered(caplog: pytest.LogCaptureFixture) -> None:
     base = make()
 

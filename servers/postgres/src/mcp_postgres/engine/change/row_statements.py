@@ -34,9 +34,10 @@ _PREPARE = "PREPARE mcp_gate AS "
 _ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE|EXPLAIN)\b|\(", re.I)
 _TRUNCATE = re.compile(r"TRUNCATE\b", re.I)
 _SYNTAX_ERROR = "42601"
-# What TRUNCATE has locked although policies hide rows of it from the role: none of them holds for TRUNCATE.
-_EMPTIED_BESIDE_POLICIES = f"""
-SELECT coalesce(json_agg({QUALIFIED_NAME} ORDER BY c.oid), '[]')::text
+# The tables that TRUNCATE has locked although policies hide rows of them from the role: none holds for TRUNCATE. Each has
+# the number of its file, of which TRUNCATE makes a new one: an earlier statement may have locked tables too.
+_LOCKED_BESIDE_POLICIES = f"""
+SELECT coalesce(json_agg(json_build_array({QUALIFIED_NAME}, c.relfilenode::text) ORDER BY c.oid), '[]')::text
 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = pg_backend_pid() AND l.mode = 'AccessExclusiveLock' AND c.relkind IN ('r', 'p')
     AND row_security_active(c.oid)
@@ -75,21 +76,27 @@ class RowStatements:
         if explained is not None:
             return await self._explain(part, explained)
         if _TRUNCATE.match(head):
-            self._check_may_truncate()
-            masked = frozenset[int]()
-        else:
-            masked = await self._admit(part)
+            return await self._truncate(part)
+        masked = await self._admit(part)
         keep_settings_apart(self.session, part.sql)
         await self._set_role(acting=True)
         (answer,) = await self.session.run_pipeline((part.sql, part.parameters))
-        if _TRUNCATE.match(head) and answer.tag == "TRUNCATE TABLE":
-            emptied: list[str] = await fetch_json(self.session, _EMPTIED_BESIDE_POLICIES)
-            await self._set_role(acting=False)
-            return Step(answer.tag, detail=_describe_hidden_rows(emptied))
         verb = _read_verb(answer)
         returned = self._read_returned_rows(part, answer, masked)
         await self._set_role(acting=False)
         return Step(verb, answer.count, returned=returned)
+
+    async def _truncate(self, part: ReadStatement) -> Step:
+        """Empty tables, with the rows that the role does not see."""
+        self._check_may_truncate()
+        keep_settings_apart(self.session, part.sql)
+        await self._set_role(acting=True)
+        before: list[list[str]] = await fetch_json(self.session, _LOCKED_BESIDE_POLICIES)
+        (answer,) = await self.session.run_pipeline((part.sql, part.parameters))
+        after: list[list[str]] = await fetch_json(self.session, _LOCKED_BESIDE_POLICIES)
+        await self._set_role(acting=False)
+        emptied = [name for name, file in after if [name, file] not in before]
+        return Step(answer.tag, detail=_describe_hidden_rows(emptied))
 
     async def _explain(self, part: ReadStatement, explained: Explained) -> Step:
         """Show the plan of a statement, which is judged as if it were to run.
