@@ -242,3 +242,7 @@ async def test_no_constraint_tells_of_masked_values() -> None:
     ) as wire:
         done = await wire.call("write_rows", sql="UPDATE staff SET pay = 800", dry_run=True)
         assert "`public.staff.pay` can't be updated here" in text_of(done)
+    flags = ("--only", "public.lowest", "--mask", "public.staff.pay")
+    async with inside("--write", *flags, f"app={base.url('postgres')}") as wire:
+        done = await wire.call("write_rows", sql="UPDATE lowest SET low = 450", dry_run=True)
+        assert done["isError"] and "masked column" in text_of(done) and "staff" not in text_of(done), text_of(done)

@@ -279,9 +279,11 @@ class VisibleObjects:
         for relation in (oid, *self._descendants(oid)):
             bound = names & self._bound.get(relation, frozenset())
             if bound:
-                column = f"{self._relations[oid].qualified_name}.{min(bound)}"
+                column = "A column of what the view shows"
+                if self._is_listed(oid):
+                    column = quote(f"{self._relations[oid].qualified_name}.{min(bound)}")
                 raise Refused(
-                    f"{quote(column)} can't be updated here: a constraint or policy compares it with a masked column.",
+                    f"{column} can't be updated here: a constraint or policy compares it with a masked column.",
                     "Change other columns, or insert the row anew.",
                 )
 
