@@ -8,6 +8,11 @@ from typing import Any
 
 import pytest
 
+from mcp_sqlite.worker.change import dependents
+from mcp_sqlite.worker.change.dependents import DependentState
+from mcp_sqlite.worker.change.objects import SchemaSnapshot
+from mcp_sqlite.worker.connection.connections import Connections
+from mcp_sqlite.worker.connection.interrupt import Interrupt
 from sqlite.serving import BUILDS, make, run, served, text_of
 
 
@@ -223,3 +228,19 @@ async def test_files_go_out_and_come_in_unchanged(tmp_path: Path) -> None:
         (folder / "dangling.csv").symlink_to(tmp_path / "outside.csv")
         assert (await wire.call("copy_to_file", sql="SELECT 1", file="dangling.csv"))["isError"]
         assert not (tmp_path / "outside.csv").exists()
+
+
+def test_what_no_time_was_left_to_compile_fails_for_no_new_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make(tmp_path / "app.db")
+    run(path, "CREATE VIEW broken AS SELECT * FROM gone")
+    with closing(Connections(Interrupt())) as connections:
+        connections.interrupt.start(60)
+        database = connections.reader(connections.resolve(str(path)))
+        monkeypatch.setattr(dependents, "_COMPILE_SECONDS", -1)
+        before = DependentState.read(database)
+        monkeypatch.setattr(dependents, "_COMPILE_SECONDS", 60)
+        after = DependentState.read(database)
+        assert after.failures == {'SELECT * FROM "broken"': "no such table: main.gone"}
+        assert before.compare(after, (SchemaSnapshot({}, {}), SchemaSnapshot({}, {})), []) == []

@@ -52,12 +52,12 @@ class DependentState:
     Attributes:
         sequences: the greatest number of each table with AUTOINCREMENT.
         parentless_keys: foreign keys to tables that are not there.
-        failures: by a statement that SQLite can't compile, why.
+        failures: by a statement that SQLite can't compile, why; None where there was no time to compile all.
     """
 
     sequences: Mapping[str, int]
     parentless_keys: frozenset[foreign_keys.ForeignKey]
-    failures: Mapping[str, str]
+    failures: Mapping[str, str] | None
 
     @classmethod
     def read(cls, database: Database) -> DependentState:
@@ -79,7 +79,9 @@ class DependentState:
         renames = _list_renames(statements)
         keys = sorted(after.parentless_keys - self.parentless_keys)
         _refuse_lost_parents(keys, renames)
-        failures = [f"{sql}: {reason}" for sql, reason in after.failures.items() if sql not in self.failures]
+        failures: list[str] = []
+        if self.failures is not None and after.failures is not None:
+            failures = [f"{sql}: {reason}" for sql, reason in after.failures.items() if sql not in self.failures]
         findings = [Finding(*item) for item in _find_followers(*objects, renames).items()]
         findings += [
             Finding(
@@ -92,12 +94,17 @@ class DependentState:
         return [finding for finding in findings if finding.lines]
 
 
-def _compile_dependents(database: Database) -> dict[str, str]:
-    """Return statements that read views or start triggers and can't be compiled, with SQLite's reasons."""
+def _compile_dependents(database: Database) -> dict[str, str] | None:
+    """Return statements that read views or start triggers and can't be compiled, with SQLite's reasons.
+
+    None if there was no time for all of them.
+    """
     failures: dict[str, str] = {}
     try:
         with database.interrupt.shorten(_COMPILE_SECONDS):
             for statement in _list_uses(database):
+                # SQLite looks at the time only while it runs a statement, not while it compiles one.
+                database.interrupt.check()
                 try:
                     database.run_internal(f"EXPLAIN {statement}")
                 except sqlite3.OperationalError as error:
@@ -107,7 +114,7 @@ def _compile_dependents(database: Database) -> dict[str, str]:
                         failures[statement] = str(error)
     except sqlite3.OperationalError:
         database.interrupt.check()
-        return {}
+        return None
     return failures
 
 
