@@ -4,11 +4,13 @@ import re
 from typing import Any
 
 import anyio
+import psycopg
 import pytest
 from mcp import Client
 
+from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
-from mcp_postgres.engine.change import effects
+from mcp_postgres.engine.change import effects, lagging_sequences
 from mcp_postgres.engine.change.catalog_diff import read_traces
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.server import build
@@ -439,12 +441,27 @@ async def test_returned_rows_beyond_a_page_have_a_cursor_and_are_kept_as_they_we
         assert result["isError"] and "referenced in a foreign key" in text_of(result)
 
 
+@pytest.mark.parametrize("error", [Unavailable("There is no connection."), psycopg.OperationalError("gone")])
+async def test_a_row_that_is_there_is_told_though_nothing_more_can_be_found(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(lagging_sequences, "find_lagging_sequences", fail)
+    async with inside("--write", f"app={make().url('owner')}") as wire:
+        said = text_of(await wire.call("write_rows", sql="INSERT INTO t VALUES (1, 'again')"))
+        assert "duplicate key" in said and "Such a row is there" in said, said
+
+
 async def test_rows_that_policies_hide_are_told_of_the_tables_that_are_emptied() -> None:
     base = make(
         """CREATE TABLE beside (id int); CREATE TABLE policed (id int); CREATE POLICY none ON policed USING (false);
         ALTER TABLE policed ENABLE ROW LEVEL SECURITY; ALTER TABLE policed FORCE ROW LEVEL SECURITY;"""
     )
-    hidden = "TRUNCATE TABLE, with the rows that policies hide from the role, of which no sample shows any: public.policed"
+    hidden = (
+        "TRUNCATE TABLE, with the rows that policies hide from the role, of which no sample shows any: public.policed"
+    )
     async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
         said = text_of(await wire.call("write_rows", sql="TRUNCATE policed; TRUNCATE beside", dry_run=True))
         assert f"1. {hidden}\n2. TRUNCATE TABLE\n" in said, said

@@ -125,7 +125,7 @@ async def test_an_answer_names_no_table_that_did_not_change(tmp_path: Path) -> N
 @pytest.mark.anyio
 async def test_rows_that_make_room_are_those_of_the_table_that_is_changed(tmp_path: Path) -> None:
     path = tmp_path / "app.db"
-    run(path, "CREATE TABLE a (id integer PRIMARY KEY, word text); CREATE TABLE b (n int); INSERT INTO a VALUES (1, 'x')")
+    run(path, "CREATE TABLE a (id integer PRIMARY KEY, word); CREATE TABLE b (n int); INSERT INTO a VALUES (1, 'x')")
     async with served("--write", path) as wire:
         for sql, summary in (
             ("-- replace a\nINSERT INTO b VALUES (1)", "1 row in b"),

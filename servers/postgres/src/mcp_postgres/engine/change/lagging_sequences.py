@@ -67,9 +67,14 @@ async def explain_duplicate(
             return []
         return await find_lagging_sequences(session, database, oid)
 
+    try:
+        lagging = await pools.within(database, find)
+    except (Problem, psycopg.Error):
+        # What failed first is what the caller has to know.
+        return duplicate
     advice = [
         f"If {quote(column)} was left to its sequence: that is behind the rows; {remedy}."
-        for column, remedy in await pools.within(database, find)
+        for column, remedy in lagging
         if column.lower() not in filled_columns
     ]
     return Invalid(duplicate.failure, " ".join([*advice, duplicate.fix]))
