@@ -34,7 +34,7 @@ _PREPARE = "PREPARE mcp_gate AS "
 _ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE|EXPLAIN)\b|\(", re.I)
 _TRUNCATE = re.compile(r"TRUNCATE\b", re.I)
 _SYNTAX_ERROR = "42601"
-# The tables that TRUNCATE has locked although policies, of which none holds for it, hide rows of them from the role. Each
+# The tables that TRUNCATE has locked although policies hide rows of them from the role; none of them holds for it. Each
 # has the number of its file, of which TRUNCATE makes a new one: an earlier statement may have locked tables too.
 _LOCKED_BESIDE_POLICIES = f"""
 SELECT coalesce(json_agg(json_build_array({QUALIFIED_NAME}, c.relfilenode::text) ORDER BY c.oid), '[]')::text

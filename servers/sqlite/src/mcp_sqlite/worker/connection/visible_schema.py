@@ -448,7 +448,7 @@ def _find_indexes_with(run_internal: RunInternal, table: str, masked: set[str]) 
 
 
 def _find_bound_columns(run_internal: RunInternal, item: _Object, masked: set[str]) -> set[str]:
-    """Return columns that stand in a CHECK, a unique index or a NOT NULL with a masked one: their change tells of it."""
+    """Return columns whose change tells of a masked one that a CHECK, a unique index or a NOT NULL has too."""
     parts = list_checks(item.sql)
     for _, index, is_unique, *_ in run_internal(f"PRAGMA main.index_list({quote_identifier(item.name)})"):
         if is_unique:
