@@ -125,13 +125,15 @@ async def test_what_is_raised_is_no_digit_of_the_number_before_it(tmp_path: Path
     line = "BT /F 12 Tf 20 50 Td (1,234) Tj 4 Ts /F 7 Tf (2) Tj 0 Ts /F 12 Tf ( 10) Tj 4 Ts /F 7 Tf (-6) Tj ET"
     (tmp_path / "a.pdf").write_bytes(drawn_pdf(line))
     shared = f"<si><r><t>1,234</t></r><r><rPr>{RAISED}</rPr><t>2</t></r></si>"
-    write_sheet(tmp_path / "a.xlsx", '<row r="1"><c r="A1" t="s"><v>0</v></c></row>', shared=shared)
+    inline = f"<is><r><t>10</t></r><r><rPr>{RAISED}</rPr><t>6</t></r></is>"
+    cells = f'<c r="A1" t="s"><v>0</v></c><c r="B1" t="inlineStr">{inline}</c>'
+    write_sheet(tmp_path / "a.xlsx", f'<row r="1">{cells}</row>', shared=shared)
     assert await read(tmp_path, "a.docx") == ["Revenue 1,234² and 10⁻⁶ m2 5^2,3 the 4th"]
     assert await read(tmp_path, "a.pptx") == ["[slide 1]", "99¹2"]
     assert await read(tmp_path, "a.odt") == ["10⁶ or 57"]
     assert await read(tmp_path, "a.epub") == ["10⁶ of H2", ""]
     assert await read(tmp_path, "a.pdf") == ["[page 1 of 1]", "1,234² 10⁻⁶"]
-    assert (await read(tmp_path, "a.xlsx"))[1] == "1,234²"
+    assert (await read(tmp_path, "a.xlsx"))[1] == "1,234²\t10⁶"
 
 
 @pytest.mark.reported("hrushikeshrv/docxlatex#5")

@@ -6,22 +6,22 @@ That is zeros before a number, as of a postal code, and what is raised in a text
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from xml.parsers import expat
 
-from mcp_fs.engine.documents.formats.archives import Zip
-from mcp_fs.engine.documents.formats.lines import read_xml_lines
+from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
+from mcp_fs.engine.documents.formats.matching_elements import find_elements
 from mcp_fs.engine.documents.formats.office_lines import OfficeLines
-from mcp_fs.engine.documents.formats.package import find_related_parts, read_elements
+from mcp_fs.engine.documents.formats.package import create_parser, find_related_parts, read_elements
 
-__all__ = ["CellLooks", "read_cell_looks"]
+__all__ = ["CellLooks", "RaisedText", "read_cell_looks"]
 
 # A format of digits only, such as `00000` or `000-00-0000`.
 _DIGIT_FORMAT = re.compile(r'(?:0|[-+ ()]|\\.|"[^"]*")*')
 _DIGIT_OR_LITERAL = re.compile(r'0|\\(.)|"([^"]*)"|([-+ ()])')
 _FEWEST_DIGITS = 2
-_BLOCK_BYTES = 256 * 1024
-_MOST_RAISED = 1000
+_MOST_IN_PATTERN = 10_000
 _MARKS_RAISED = b"superscript"
 
 
@@ -38,13 +38,15 @@ class CellLooks:
     raised_texts: Mapping[str, str]
 
     def pattern(self) -> bytes:
-        """Return a regular expression that the XML of each sheet has where a cell looks so; nothing if none does."""
-        patterns: list[str] = []
+        """Return a regular expression that the XML of each sheet has where a cell looks so."""
+        patterns = [_MARKS_RAISED]  # of a text that no other cell shares
         if self.digit_formats:
-            patterns.append(f'\\bs="(?:{"|".join(self.digit_formats)})"')
+            numbers = _pattern_of_numbers(self.digit_formats)
+            patterns.append(rf"""\bs=["']{numbers}["']""".encode())
         if self.raised_texts:
-            patterns.append(f"<v>(?:{'|'.join(self.raised_texts)})</v>")
-        return "|".join(patterns).encode()
+            numbers = _pattern_of_numbers(self.raised_texts)
+            patterns.append(rf"<(?:\w+:)?v>{numbers}</".encode())
+        return b"|".join(patterns)
 
     def text_of(self, kind: str, style: str, value: str) -> str | None:
         """Return the text of a cell; None where that is its value.
@@ -112,49 +114,62 @@ def _format_digits(value: str, code: str) -> str:
     return text
 
 
+def _pattern_of_numbers(numbers: Collection[str]) -> str:
+    """Return an expression for one of these numbers that takes few steps; where they are too many, for any number."""
+    if len(numbers) > _MOST_IN_PATTERN:
+        return r"\d+"
+    return _pattern_of_endings(sorted(numbers))
+
+
+def _pattern_of_endings(numbers: Sequence[str]) -> str:
+    """Return an expression for the numbers, digit by digit."""
+    endings: dict[str, list[str]] = {}
+    for number in numbers:
+        endings.setdefault(number[:1], []).append(number[1:])
+    alternatives: list[str] = []
+    for digit, others in endings.items():
+        if digit and any(others):
+            digit += _pattern_of_endings(others)
+        alternatives.append(digit)
+    return f"(?:{'|'.join(alternatives)})"
+
+
 def _read_raised_texts(package: Zip, part: str) -> Mapping[str, str]:
-    stream = package.member(part)
-    end = b""
-    while stream is not None and (block := stream.read(_BLOCK_BYTES)):
-        if _MARKS_RAISED in end + block:
-            break
-        end = block[-len(_MARKS_RAISED) :]
-    else:
-        return {}
-    texts = _SharedTexts()
-    stream = package.member(part)
-    if stream is not None:
-        for _ in read_xml_lines(stream, texts):
-            pass
-    return texts.raised
+    """Return the texts with raised parts among those that cells share."""
+    raised: dict[str, str] = {}
+    text = RaisedText()
+    parser = create_parser(text)
+    try:
+        for number, element in find_elements(package.member(part), b"si", re.compile(_MARKS_RAISED)):
+            parser.Parse(element)
+            if number >= 0 and text.has_raised:
+                raised[str(number)] = text.take()
+    except (expat.ExpatError, ValueError) as error:
+        raise Unreadable(f"is damaged: {error}") from None
+    return raised
 
 
-class _SharedTexts(OfficeLines):
-    """Takes the texts with raised parts from those that cells share.
+class RaisedText(OfficeLines):
+    """Takes a text of a cell with what is raised in it.
 
     Attributes:
-        raised: by their number.
+        has_raised: whether anything is.
     """
 
     IGNORED = OfficeLines.IGNORED | {"rPh"}
 
     def __init__(self) -> None:
         super().__init__()
-        self.raised: dict[str, str] = {}
-        self._number = 0
-        self._has_raised = False
+        self.has_raised = False
+
+    def take(self) -> str:
+        """Return the text; the next begins anew."""
+        text = " ".join("".join(self._line).split())
+        self._line = []
+        self.has_raised = False
+        self._is_raised = False
+        return text
 
     def _write(self, data: str) -> None:
-        self._has_raised = self._has_raised or self._is_raised
+        self.has_raised = self.has_raised or self._is_raised
         super()._write(data)
-
-    def _end_element(self, name: str, parent: str) -> None:
-        super()._end_element(name, parent)
-        if name != "si":
-            return
-        if self._has_raised and len(self.raised) < _MOST_RAISED:
-            self.raised[str(self._number)] = " ".join("".join(self._line).split())
-        self._line = []
-        self._number += 1
-        self._has_raised = False
-        self._is_raised = False

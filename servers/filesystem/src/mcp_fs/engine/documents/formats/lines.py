@@ -145,10 +145,7 @@ class LineBuilder:
 
 def read_xml_lines(stream: BinaryIO, lines: LineBuilder) -> Iterator[str]:
     """Yield what a builder makes of a part."""
-    parser = create_parser()
-    parser.StartElementHandler = lines.start
-    parser.EndElementHandler = lines.end
-    parser.CharacterDataHandler = lines.text
+    parser = create_parser(lines)
     try:
         while block := stream.read(_BLOCK_BYTES):
             parser.Parse(block)

@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 import posixpath
-from typing import BinaryIO
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Protocol
 from xml.parsers import expat
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
 
-__all__ = ["create_parser", "find_links", "find_main_part", "find_related_parts", "local_name", "read_elements"]
+__all__ = [
+    "ElementHandler",
+    "create_parser",
+    "find_links",
+    "find_main_part",
+    "find_related_parts",
+    "local_name",
+    "read_blocks",
+    "read_elements",
+]
 
 _BLOCK_BYTES = 256 * 1024
 _MOST_PARTS = 8 * 1024 * 1024
 
 
-def create_parser() -> expat.XMLParserType:
+class ElementHandler(Protocol):
+    """Takes the elements of a part one after the other, by names as `namespace name`."""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None: ...
+
+    def end(self, name: str) -> None: ...
+
+    def text(self, data: str) -> None: ...
+
+
+def create_parser(handler: ElementHandler | None = None) -> expat.XMLParserType:
     """Return a parser of names as `namespace name` that takes no entities: a few bytes of them can become gigabytes."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
+    if handler is not None:
+        parser.StartElementHandler = handler.start
+        parser.EndElementHandler = handler.end
+        parser.CharacterDataHandler = handler.text
 
     def refuse(*_: object) -> None:
         raise Unreadable("declares entities of its own, which are not read")
@@ -28,6 +52,12 @@ def create_parser() -> expat.XMLParserType:
 
 def local_name(name: str) -> str:
     return name.rpartition(" ")[2]
+
+
+def read_blocks(stream: BinaryIO | None) -> Iterator[bytes]:
+    """Yield a part piece by piece; nothing for one that is not there."""
+    while stream is not None and (block := stream.read(_BLOCK_BYTES)):
+        yield block
 
 
 def read_elements(stream: BinaryIO | None) -> list[tuple[str, dict[str, str]]]:

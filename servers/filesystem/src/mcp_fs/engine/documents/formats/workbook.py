@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
@@ -34,19 +34,21 @@ from mcp_fs.engine.documents.formats.binary_errors import (
     read_old_errors,
     read_sheet_relations,
 )
-from mcp_fs.engine.documents.formats.cell_looks import CellLooks, read_cell_looks
+from mcp_fs.engine.documents.formats.cell_looks import CellLooks, RaisedText, read_cell_looks
+from mcp_fs.engine.documents.formats.matching_elements import find_elements
 from mcp_fs.engine.documents.formats.package import (
+    ElementHandler,
     create_parser,
     find_main_part,
     find_related_parts,
     local_name,
+    read_blocks,
     read_elements,
 )
 from mcp_fs.engine.name_folding import fold_name
 
 __all__ = ["Workbook"]
 
-_BLOCK_BYTES = 256 * 1024
 _MAX_SECONDS = 4.5
 _ROWS_BETWEEN_LOOKS = 1000
 # Cells without anything that are written as tabs; more of them as the name of the next cell.
@@ -277,7 +279,7 @@ class Workbook:
         for element, attributes in read_elements(package.member(main)):
             part = targets.get(attributes.get("r:id", ""), "")
             if element == "sheet" and attributes.get("name") == name and part.endswith(".xml"):
-                _read_cells(package, part, self._read_looks(package, main), xml)
+                xml = _read_cells(package, part, self._read_looks(package, main))
                 comments = find_related_parts(package, part, key="Type").get("comments")
                 if comments is not None:
                     _read_comments(package, comments, xml)
@@ -394,9 +396,14 @@ def _column_number(letters: str) -> int:
 
 
 class _CellReader:
-    """Takes from the XML of a sheet what its values do not tell."""
+    """Takes from the XML of a sheet what its values do not tell.
+
+    Attributes:
+        are_by_order: whether a cell has no name, so that those before it say where it is.
+    """
 
     def __init__(self, looks: CellLooks, xml: _SheetXml) -> None:
+        self.are_by_order = False
         self._looks = looks
         self._xml = xml
         self._style = ""
@@ -408,8 +415,12 @@ class _CellReader:
         self._value = ""
         self._element = ""
         self._bases: dict[str, str] = {}
+        self._inline_text: RaisedText | None = None
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if self._inline_text is not None:
+            self._inline_text.start(name, attributes)
+            return
         self._element = local_name(name)
         match self._element:
             case "row":
@@ -420,29 +431,44 @@ class _CellReader:
             case "f":
                 self._formula = ""
                 self._shared = attributes.get("si", "")
+            case "is":
+                self._inline_text = RaisedText()
             case _:
                 pass
 
-    def _start_cell(self, attributes: dict[str, str]) -> None:
+    def _start_cell(self, attributes: Mapping[str, str]) -> None:
         self._column += 1
         place = _parse_cell(attributes.get("r", ""))
         if place is not None:
             self._row, self._column = place
+        else:
+            self.are_by_order = True
         self._kind = attributes.get("t", "n")
         self._style = attributes.get("s", "")
         self._formula = None
         self._value = ""
 
     def text(self, data: str) -> None:
-        if self._element == "f" and self._formula is not None:
+        if self._inline_text is not None:
+            self._inline_text.text(data)
+        elif self._element == "f" and self._formula is not None:
             self._formula += data
         elif self._element == "v":
             self._value += data
 
     def end(self, name: str) -> None:
         self._element = ""
-        if local_name(name) == "c":
+        if self._inline_text is not None and local_name(name) == "is":
+            self._end_inline_text(self._inline_text)
+        elif self._inline_text is not None:
+            self._inline_text.end(name)
+        elif local_name(name) == "c":
             self._end_cell()
+
+    def _end_inline_text(self, text: RaisedText) -> None:
+        if text.has_raised:
+            self._xml.texts[self._row, self._column] = text.take()
+        self._inline_text = None
 
     def _end_cell(self) -> None:
         place = (self._row, self._column)
@@ -466,32 +492,23 @@ class _CellReader:
         return f"= as {self._bases.get(self._shared, 'another cell')}, moved here"
 
 
-def _read_cells(package: Zip, part: str, looks: CellLooks, xml: _SheetXml) -> None:
-    pattern = re.compile(b"|".join(filter(None, [_NEEDS_XML, looks.pattern()])))
-    if not _has_match(package.member(part), pattern):
-        return  # reading all takes long
+def _read_cells(package: Zip, part: str, looks: CellLooks) -> _SheetXml:
+    pattern = re.compile(b"|".join([_NEEDS_XML, looks.pattern()]))
+    xml = _SheetXml()
     cells = _CellReader(looks, xml)
-    parser = create_parser()
-    parser.StartElementHandler = cells.start
-    parser.EndElementHandler = cells.end
-    parser.CharacterDataHandler = cells.text
-    _parse(parser, package.member(part))
+    _parse(cells, (element for _, element in find_elements(package.member(part), b"c", pattern)))
+    if not cells.are_by_order:
+        return xml
+    xml = _SheetXml()
+    _parse(_CellReader(looks, xml), read_blocks(package.member(part)))
+    return xml
 
 
-def _has_match(stream: BinaryIO | None, pattern: re.Pattern[bytes]) -> bool:
-    end = b""
-    while stream is not None and (block := stream.read(_BLOCK_BYTES)):
-        if pattern.search(end + block):
-            return True
-        end = block[-100:]
-    return False
-
-
-def _parse(parser: expat.XMLParserType, stream: BinaryIO | None) -> None:
+def _parse(handler: ElementHandler, pieces: Iterable[bytes]) -> None:
+    parser = create_parser(handler)
     try:
-        while stream is not None and (block := stream.read(_BLOCK_BYTES)):
-            parser.Parse(block)
-        parser.Parse(b"", True)
+        for piece in pieces:
+            parser.Parse(piece)
     except (expat.ExpatError, ValueError) as error:
         raise Unreadable(f"is damaged: {error}") from None
 
@@ -507,7 +524,7 @@ class _CommentReader:
         self._author = 0
         self._element = ""
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._element = local_name(name)
         match self._element:
             case "author":
@@ -541,9 +558,5 @@ class _CommentReader:
 
 def _read_comments(package: Zip, part: str, xml: _SheetXml) -> None:
     comments = _CommentReader()
-    parser = create_parser()
-    parser.StartElementHandler = comments.start
-    parser.EndElementHandler = comments.end
-    parser.CharacterDataHandler = comments.text
-    _parse(parser, package.member(part))
+    _parse(comments, read_blocks(package.member(part)))
     xml.comments |= comments.comments
