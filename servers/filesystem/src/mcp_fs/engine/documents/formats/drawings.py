@@ -19,7 +19,11 @@ _DIAGRAM = re.compile(r".*/diagrams/data\d*\.xml")
 # What is on both axes of a chart, by the names of the elements.
 _AXES = {"cat": "categories", "xVal": "categories", "val": "values", "yVal": "values", "bubbleSize": "sizes"}
 _FIRST_DAY = datetime(1899, 12, 30)
-_MOST_POINTS = 10_000
+_FIRST_DAY_OF_1904 = datetime(1904, 1, 1)
+# What a format shows beside the value, as in `0 "days"`, and colours and languages.
+_LITERALS = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
+# Of all series together.
+_MAX_POINTS = 200_000
 
 
 def read_drawings(file: Zip, parts: Iterable[str]) -> Iterator[str]:
@@ -61,7 +65,12 @@ class _Series:
 
     def row(self, kind: str) -> list[str]:
         points = self.points.get(kind, {})
-        return [points.get(index, "") for index in range(min(max(points, default=-1) + 1, _MOST_POINTS))]
+        return [points.get(index, "") for index in range(max(points, default=-1) + 1)]
+
+    @property
+    def width(self) -> int:
+        """How many points there are on an axis, with those that are missing."""
+        return max((max(points) + 1 for points in self.points.values()), default=0)
 
     def category_rows(self) -> list[list[str]]:
         """Return the categories, those above others first."""
@@ -81,13 +90,22 @@ class _ChartReader(LineBuilder):
         self._level = 0
         self._format = ""
         self._value = ""
+        self._first_day = _FIRST_DAY
 
     def lines(self) -> Iterator[str]:
-        """Yield the title, then a table: a row for each series below the categories of the one before it."""
+        """Yield the title, then a table: a row for each series below the categories of the one before it.
+
+        Series for which there is no room are counted.
+        """
         title = " ".join(self._title.split())
         yield f"[chart: {title}]\n" if title else "[chart]\n"
         categories: list[list[str]] = []
-        for series in self._series:
+        remaining_points = _MAX_POINTS
+        for number, series in enumerate(self._series):
+            remaining_points -= series.width
+            if remaining_points < 0:
+                yield f"[{len(self._series) - number:,} series are not shown, the first of {series.width:,} points]\n"
+                return
             if series.category_rows() != categories:
                 categories = series.category_rows()
                 for row in categories:
@@ -108,6 +126,9 @@ class _ChartReader(LineBuilder):
 
     def _start_element(self, name: str, parent: str, attributes: Mapping[str, str]) -> None:
         match name:
+            case "date1904":
+                if attributes.get("val", "1") not in ("0", "false"):
+                    self._first_day = _FIRST_DAY_OF_1904
             case "ser":
                 self._series.append(_Series())
             case "tx" if parent == "ser":
@@ -129,6 +150,8 @@ class _ChartReader(LineBuilder):
 
     def _end_element(self, name: str, parent: str) -> None:
         match name:
+            case "p":
+                self._title += " "
             case "formatCode":
                 self._format = self._value
             case "v" if self._series and "ser" in self._path and self._kind:
@@ -142,11 +165,11 @@ class _ChartReader(LineBuilder):
 
     def _shown_value(self) -> str:
         """Return a value as it is stored, a day as such."""
-        is_day = self._kind.startswith("categories") and re.search("[yd]", self._format.lower().replace("[red]", ""))
-        if not is_day:
+        is_day = re.search("[yd]", _LITERALS.sub("", self._format.lower())) is not None
+        if not is_day or not self._kind.startswith("categories"):
             return self._value
         try:
-            moment = _FIRST_DAY + timedelta(days=float(self._value))
+            moment = self._first_day + timedelta(days=float(self._value))
         except (ValueError, OverflowError):
             return self._value
         return moment.isoformat(" ").removesuffix(" 00:00:00")

@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 
 from mcp_fs.engine.documents.formats.lines import LineBuilder
+from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["OfficeLines"]
 
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
 # Parts of a formula that stand above or below others, with what is written before them (ECMA-376, math).
 _FORMULA_PARTS = {"num": "", "den": "/", "sup": "^", "sub": "_", "e": "√"}
+_ROOT_PARTS = frozenset({"deg", "e"})
 
 
 class OfficeLines(LineBuilder):
@@ -37,7 +39,7 @@ class OfficeLines(LineBuilder):
                 self._is_behind_formula_part = False
             case "t":
                 self._texts += 1
-            case "r":
+            case "r" | "fld":
                 self._is_raised = False
             case "vertAlign":
                 self._is_raised = attributes.get("val") == "superscript"
@@ -77,7 +79,7 @@ class OfficeLines(LineBuilder):
             case "tr":
                 self._end_row()
             case name if _is_formula_part(name, parent):
-                self._end_formula_part(_FORMULA_PARTS[name], self._formula_parts.pop())
+                self._end_formula_part(name, self._formula_parts.pop())
             case _:
                 pass
 
@@ -92,18 +94,21 @@ class OfficeLines(LineBuilder):
         if heading:
             self._prefix = "#" * int(heading[1] or 1) + " "
 
-    def _end_formula_part(self, mark: str, begin: int) -> None:
-        """Write a part of a formula on the line: `1/25`, `x^2`, `√(a+b)`."""
+    def _end_formula_part(self, name: str, begin: int) -> None:
+        """Write a part of a formula on the line: `1/25`, `x^2`, `√(a+b)`, `³√8`."""
         part = "".join(self._line[begin:])
         if not part:
             return
+        if name == "deg":
+            self._line[begin:] = [raise_text("0", part)]
+            return
         if len(part) > 1 and not part.isdecimal():
             part = f"({part})"
-        self._line[begin:] = [mark + part]
+        self._line[begin:] = [_FORMULA_PARTS[name] + part]
         self._is_behind_formula_part = True
 
 
 def _is_formula_part(name: str, parent: str) -> bool:
-    if name == "e":
+    if name in _ROOT_PARTS:
         return parent == "rad"
     return name in _FORMULA_PARTS

@@ -69,6 +69,7 @@ class _PageParser(HTMLParser):
     _CELLS = frozenset({"td", "th"})
     _SILENT = frozenset({"script", "style", "template"})
     _SPOKEN = frozenset({"rp", "rt"})
+    _SPOKEN_ENDS = _SPOKEN | {"rb", "ruby"}
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -78,9 +79,10 @@ class _PageParser(HTMLParser):
         self._is_spoken = False
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        # Their ends may be left out.
-        self._is_spoken = tag in self._SPOKEN or (self._is_spoken and tag not in self._BREAKS | {"rb", "ruby"})
-        if tag in self._SILENT:
+        self._end_marks(tag)
+        if tag in self._SPOKEN:
+            self._is_spoken = True
+        elif tag in self._SILENT:
             self._silent += 1
         elif tag == "sup":
             self._raised += 1
@@ -88,6 +90,14 @@ class _PageParser(HTMLParser):
             self.parts.append("\n" + self._line_prefix(tag))
         elif tag in self._CELLS:
             self.parts.append("\t")
+
+    def _end_marks(self, tag: str) -> None:
+        """End what is spoken or raised, whose end may be left out, at a tag that lies in none of it."""
+        is_block = tag in self._BREAKS | self._CELLS and tag != "br"
+        if is_block:
+            self._raised = 0
+        if is_block or tag in self._SPOKEN_ENDS:
+            self._is_spoken = False
 
     @staticmethod
     def _line_prefix(tag: str) -> str:
@@ -99,8 +109,7 @@ class _PageParser(HTMLParser):
         return ""
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in self._SPOKEN or tag == "ruby":
-            self._is_spoken = False
+        self._end_marks(tag)
         if tag in self._SILENT:
             self._silent = max(0, self._silent - 1)
         elif tag == "sup":
