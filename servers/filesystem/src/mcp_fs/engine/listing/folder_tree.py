@@ -23,7 +23,7 @@ _MAX_NAMED = 10
 _MIN_SEQUENCE = 11
 _NUMBER = re.compile(r"[0-9]+")
 # As in `.mp3`; one of digits alone numbers files, as logs that were rotated.
-_SUFFIX = re.compile(r"\.(?=[0-9]*[A-Za-z])\w{1,5}$")
+_SUFFIX = re.compile(r"\.(?=[0-9]*[A-Za-z])\w{1,5}\Z")
 
 
 @dataclass(frozen=True, slots=True)
