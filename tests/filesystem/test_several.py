@@ -809,3 +809,11 @@ async def test_a_step_is_taken_back_whole_or_not_at_all(here: Ground) -> None:
     record.write_bytes(whole + whole[:40])
     undo_entries(policy, store, ORIGIN, kept.id, later=False, dry_run=False, cancel=stop())
     assert left(here) == before
+
+
+async def test_an_empty_target_of_several_is_not_the_top_of_the_disk(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+    async with Client(server.build(Settings(folders=(str(tmp_path),)))) as client:
+        result = await client.call_tool("copy_file", {"sources": ["a", "b"], "target": ""})
+    assert result.is_error and "would both be `.`" in str(result.content)

@@ -105,9 +105,10 @@ def _wrap_sources(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         case [str(source)], str():
             return {**others, "targets": {source: target}}
         case [str(), *_], str() if all(isinstance(source, str) for source in sources):
-            # Of several it can only be a folder.
-            folder = f"{target.rstrip('/')}/"
-            return {**others, "targets": dict.fromkeys(sources, folder)}
+            # Of several it can only be a folder. An empty one is refused as it is, and is not `/`.
+            if target and not target.endswith("/"):
+                target += "/"
+            return {**others, "targets": dict.fromkeys(sources, target)}
         case _:
             return arguments
 
