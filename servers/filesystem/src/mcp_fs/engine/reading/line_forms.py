@@ -17,7 +17,8 @@ _MAX_SHOWN_CHARACTERS = 160
 _MAX_FORMS = 10_000
 _REGULAR_SHARE = 0.75
 
-_WORD = re.compile(r"\w*[^\W\d]\w*")
+# Begins at the beginning of a word only: elsewhere a long number would be tried from each of its digits.
+_WORD = re.compile(r"\b\d*[^\W\d]\w*")
 _NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"a(?:[,.]? +a)+")
 _REPEATED_SIGN = re.compile(r"([^\w\s])\1{3,}")
