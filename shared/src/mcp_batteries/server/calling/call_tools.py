@@ -278,8 +278,7 @@ class RunScript:
     ) -> CallToolResult:
         """Run a script as `call_tools` does, with all tools, also those that make changes.
 
-        For a change: look, decide, change and check in one, without a look first; throw before it, with examples, where
-        something is unexpected.
+        Look, decide, change and check in one, without a look before; throw examples where something is unexpected.
         """
         return await self.calls.run(script, max_bytes)
 
@@ -298,8 +297,7 @@ class RunScriptAlone:
     ) -> CallToolResult:
         """Run a script that calls this server's tools, also those that make changes; what it `print`s comes back.
 
-        For a change: look, decide, change and check in one, without a look first; throw before it, with examples, where
-        something is unexpected.
+        Look, decide, change and check in one, without a look before; throw examples where something is unexpected.
         """
         return await self.calls.run(script, max_bytes)
 
