@@ -4,8 +4,7 @@ Lines of JSON come and go. The first holds the `script`, the names of its `funct
 something, `reporting`. A call of a function is a line with its `name` and its `arguments` as JSON text, which the
 server checks, and waits for a line with the `text` of the answer and the arguments of its `next_page`, or its `error`.
 What is printed is a line with `printed`. The last line has the `error` that ended the script, empty if it came to its
-end, with the `lists` that it read to their last page then, and how many answers of each function in `reporting` it
-printed as `reports`.
+end, with the `lists` that it read to their last page then.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class _Script:
     sent: float = 0.0
 
     def run(self, script: str, functions: list[str], reporting: list[str]) -> dict[str, Any]:
-        """Run it to its end, and return the error that ended it, or what lists it read and what reports it printed."""
+        """Run it to its end, and return the error that ended it, or what lists it read."""
         library: Any = quickjs
         context = library.Context()
         context.set_memory_limit(_MEMORY_BYTES)
@@ -94,7 +93,7 @@ class _Script:
             return {"error": _with_line(str(facts["error"]), str(facts.get("stack")))}
         if not facts.get("ended"):
             return {"error": "it waits for a promise that nothing resolves"}
-        return {"error": "", "lists": facts["lists"], "reports": facts["reports"]}
+        return {"error": "", "lists": facts["lists"]}
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message, after what was printed before it."""

@@ -16,30 +16,7 @@
     if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) return String(value);
     return value;
   };
-  const outcome = {lists: {}, reports: {}};
-  // The answers to changes. Their first line says what was done, and stands in what scripts print of them.
-  const reports = [];
-  // Whether a line stands in a text to its end, also as JSON: `created a` is no part of `created a.txt`.
-  const hasLine = (text, line) => {
-    for (let start = text.indexOf(line); start >= 0; start = text.indexOf(line, start + 1)) {
-      if (["", "\n", '"', "\\"].includes(text.charAt(start + line.length))) return true;
-    }
-    return false;
-  };
-  // What is shorter could stand there by chance.
-  const MIN_LINE_CHARACTERS = 12;
-  const tellsOf = (printed, {text, line}) =>
-    printed === text || (line.length >= MIN_LINE_CHARACTERS && hasLine(printed, line));
-  const noteReports = (printed) => {
-    // Of several that begin alike a printed text tells of one.
-    const lines = new Set();
-    for (const report of reports) {
-      if (report.isPrinted || lines.has(report.line) || !tellsOf(printed, report)) continue;
-      lines.add(report.line);
-      report.isPrinted = true;
-      outcome.reports[report.name] = (outcome.reports[report.name] ?? 0) + 1;
-    }
-  };
+  const outcome = {lists: {}};
 
   // A cursor is long, and the next script asks for all pages rather than for one.
   const CURSOR = /^(.*)(?:continue with|the next page:) cursor=(?:"[^"]*"|[^\s;,\]]+)/;
@@ -111,9 +88,7 @@
   // An empty text among others is one of the script's own.
   const showAmongOthers = (value) => (value === "" ? "" : show(value));
   globalThis.print = (...values) => {
-    const texts = values.map(values.length > 1 ? showAmongOthers : show);
-    texts.forEach(noteReports);
-    const text = texts.join(" ");
+    const text = values.map(values.length > 1 ? showAmongOthers : show).join(" ");
     // Answers end in a line end of their own.
     write(stringify(text.endsWith("\n") ? text : `${text}\n`));
   };
@@ -220,7 +195,6 @@
       const isReport = REPORTING.includes(name);
       const shown = isReport ? text : body;
       remarks.add(shown, remark, isReport);
-      if (isReport && shown) reports.push({name, text: shown, line: shown.split("\n", 1)[0], isPrinted: false});
       return shown;
     };
     tool.all = (args) => readAll(name, ask, args);

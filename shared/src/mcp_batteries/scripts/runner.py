@@ -62,14 +62,12 @@ class Outcome:
         left_out: how many characters of that are missing at its end.
         error: what ended it, with the line; empty if it came to its end.
         lists: what it read to the last page, if it came to its end.
-        reports: how many answers of each function that can change something it printed as they came, if it did too.
     """
 
     output: str = ""
     left_out: int = 0
     error: str = ""
     lists: Sequence[ReadList] = ()
-    reports: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def add(self, printed: str) -> None:
         printed = well_formed(printed)
@@ -125,7 +123,6 @@ async def _run(start: Mapping[str, Any], call: Function, outcome: Outcome) -> No
                 case {"error": str(error)}:
                     outcome.error = well_formed(error)
                     outcome.lists = _parse_lists(reply.get("lists"), start["functions"])
-                    outcome.reports = _parse_reports(reply.get("reports"), start["functions"])
                     return
                 case {"name": str(name), "arguments": str(arguments)} if name in start["functions"]:
                     message = await _answer(call, name, arguments)
@@ -228,14 +225,6 @@ def _parse_lists(lists: Any, functions: Sequence[str]) -> list[ReadList]:
             case _:
                 pass
     return parsed
-
-
-def _parse_reports(reports: Any, functions: Sequence[str]) -> dict[str, int]:
-    """Return how many answers of each function a process says that it printed."""
-    if not isinstance(reports, dict):
-        return {}
-    counts = cast("dict[str, Any]", reports)
-    return {name: count for name, count in counts.items() if name in functions and isinstance(count, int)}
 
 
 async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str, Any]:

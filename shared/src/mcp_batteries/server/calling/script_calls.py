@@ -108,7 +108,7 @@ class ScriptCalls:
         reporting = [name for name in functions if self.can_change(Call(self.other_names.get(name, name), {}))]
         outcome = await run_script(script, functions, self._make, seconds, reporting)
         output = truncate_utf8(outcome.output, max_bytes)
-        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, output)]
+        notes = [*self._describe_calls(outcome), *_describe_output(outcome, output)]
         text = "\n".join([*(f"[{note}]" for note in notes), output])
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
@@ -195,12 +195,12 @@ class ScriptCalls:
         others = {name: bound for name, bound in bounds.items() if normalize_name(name) not in names}
         return {**call.arguments, **others}
 
-    def _describe_calls(self, outcome: Outcome, output: str) -> list[str]:
+    def _describe_calls(self, outcome: Outcome) -> list[str]:
         """Return what is to be known of a script's calls: what failed, what may have changed, what it left unread."""
         return [
             *self._describe_failures(outcome),
-            *self._describe_changes(outcome, output),
-            *self._describe_reading(outcome, output),
+            *self._describe_changes(outcome),
+            *self._describe_reading(outcome),
         ]
 
     def _describe_failures(self, outcome: Outcome) -> list[str]:
@@ -225,37 +225,28 @@ class ScriptCalls:
             return f"did you mean {' or '.join(similar)}?"
         return f"its functions are {', '.join(allowed)} and print"
 
-    def _describe_changes(self, outcome: Outcome, output: str) -> list[str]:
-        """Return which calls may have changed something, but for those whose answer the caller reads anyway."""
+    def _describe_changes(self, outcome: Outcome) -> list[str]:
         notes: list[str] = []
         changes = Counter(self.changes)
-        what = "calls that could change something"
-        is_whole = output == outcome.output and not outcome.left_out
-        if outcome.reports and is_whole:
-            what += ", their answers not printed"
-            for name, count in outcome.reports.items():
-                changes[self.other_names.get(name, name)] -= count
         if failure := _FAILED_CALL.match(outcome.error):
             # The first line has told of it.
             changes[f"{self.other_names.get(failure['name'], failure['name'])} failed"] -= 1
         counts = [f"{count} {name}" for name, count in changes.items() if count > 0]
         if counts:
-            notes.append(f"{what}: {', '.join(counts)}")
+            notes.append(f"calls that could change something: {', '.join(counts)}")
         if self.unfinished:
             notes.append(f"{self.unfinished} was not finished; look whether it changed something")
         return notes
 
-    def _describe_reading(self, outcome: Outcome, output: str) -> list[str]:
+    def _describe_reading(self, outcome: Outcome) -> list[str]:
         notes: list[str] = []
         unexpected = dict.fromkeys(page.tool for page in self.unread if not page.is_expected)
         if unexpected:
             notes.append(f"not all is in what {', '.join(unexpected)} returned, as `remark` or a cursor in it says")
         incomplete = {page.tool for page in self.unread}
-        printed_lines = output.count("\n")
         lists: list[str] = []
         for read in outcome.lists:
-            is_printed = 0 < read.length <= printed_lines and not read.notes
-            if not is_printed and self.other_names.get(read.name, read.name) not in incomplete:
+            if self.other_names.get(read.name, read.name) not in incomplete:
                 lists.append(_describe_list(read))
         if lists:
             notes.append(f"read to the last page: {', '.join(lists)}")
