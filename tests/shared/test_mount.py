@@ -389,7 +389,7 @@ async def test_a_script_finds_the_tools_that_one_server_has_without_its_prefix(w
         found = await client.call_tool("call_tools", {"script": script})
         changing = await client.call_tool("call_tools", {"script": "write_rows({sql: 'DELETE FROM t'})"})
         unclear = await client.call_tool("call_tools", {"script": "search_text({pattern: 'one'})"})
-    assert not found.is_error and text(found) == '["n"] ["one"]\n', text(found)
+    assert not found.is_error and text(found).endswith('\n["n"] ["one"]\n'), text(found)
     assert "write_rows: it changes things, so call it by itself" in text(changing)
     assert "[did you mean fs_search_text or sqlite_search_text" in text(unclear)
 
