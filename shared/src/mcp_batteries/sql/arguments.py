@@ -15,6 +15,7 @@ __all__ = [
     "DATABASE",
     "MAX_SECONDS",
     "NEW_FILE",
+    "OTHER_RELATION",
     "RENAMED_SQL_ARGUMENTS",
     "Encoding",
     "MaxCell",
@@ -35,6 +36,9 @@ RENAMED_SQL_ARGUMENTS = rename_arguments(query="sql", statement="sql", params="p
 
 DATABASE = Field(description="Which, if several are served.", json_schema_extra=in_header("Database"))
 NEW_FILE = Field(description="Plain name, no path.")
+OTHER_RELATION = Field(
+    description="Instead, count the rows in which `table` differs from this table or view, and list 20 or `sample`."
+)
 
 # Left out, the first is the only served one, the second are all: `default("")`.
 ServedDb = Annotated[Database, trusted(AnyPolicy.database), DATABASE]

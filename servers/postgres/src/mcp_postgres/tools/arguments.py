@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
-from mcp_batteries.sql.arguments import DATABASE
+from mcp_batteries.sql.arguments import DATABASE, OTHER_RELATION
 from mcp_postgres.policy import (
     AlterableDatabase,
     PlannerSettings,
@@ -40,13 +40,7 @@ AlterableDb = Annotated[AlterableDatabase, trusted(Policy.alterable_database), D
 Relation = Annotated[
     TableName, trusted(parse_table_name), Field(description="Table, view or sequence, as name or schema.name.")
 ]
-OtherRelation = Annotated[
-    TableName | None,
-    trusted(parse_table_name),
-    Field(
-        description="Instead, count the rows in which `table` differs from this table or view, and list 20 or `sample`."
-    ),
-]
+OtherRelation = Annotated[TableName | None, trusted(parse_table_name), OTHER_RELATION]
 _statements = Field(min_length=1, description="Statements, `;` between them.")
 Sql = Annotated[FreeText, Field(min_length=1, description="One PostgreSQL statement.")]
 Statements = Annotated[FreeText, _statements]

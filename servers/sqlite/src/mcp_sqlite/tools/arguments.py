@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
-from mcp_batteries.sql.arguments import DATABASE
+from mcp_batteries.sql.arguments import DATABASE, OTHER_RELATION
 from mcp_sqlite.policy import (
     AlterableDatabase,
     Policy,
@@ -37,13 +37,7 @@ WritableDb = Annotated[WritableDatabase, trusted(Policy.writable_database), DATA
 AlterableDb = Annotated[AlterableDatabase, trusted(Policy.alterable_database), DATABASE]
 
 Relation = Annotated[TableName, trusted(parse_table_name), Field(description="Table or view.")]
-OtherRelation = Annotated[
-    TableName | None,
-    trusted(parse_table_name),
-    Field(
-        description="Instead, count the rows in which `table` differs from this table or view, and list 20 or `sample`."
-    ),
-]
+OtherRelation = Annotated[TableName | None, trusted(parse_table_name), OTHER_RELATION]
 FullTextTable = Annotated[
     TableName | None, trusted(parse_table_name), Field(description="Full-text table, if there are several.")
 ]
