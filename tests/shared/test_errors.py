@@ -66,3 +66,17 @@ class GermanError(OSError):
 )
 def test_the_system_s_reason_is_told_alike_in_every_language(error: OSError, told: str) -> None:
     assert describe_os_error(error) == told
+
+
+class _Busy(Unavailable):
+    def __init__(self, failure: str, fix: str, *, holder: str) -> None:
+        super().__init__(failure, fix)
+        self.holder = holder
+
+
+def test_a_problem_in_other_words_keeps_what_is_known_of_it() -> None:
+    busy = _Busy("It is busy.", "Wait.", holder="ann").reworded("2: It is busy.", "Wait for ann.")
+    assert isinstance(busy, _Busy) and busy.holder == "ann"
+    assert (str(busy), busy.args) == ("2: It is busy. Wait for ann.", ("2: It is busy. Wait for ann.",))
+    lost = NotFound("Gone.", status=404).reworded("All are gone.", "")
+    assert str(lost) == "All are gone." and lost.fields == {"kind": "not_found", "status": 404}

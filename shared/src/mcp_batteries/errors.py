@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import cast
+from typing import Self, cast
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
@@ -92,6 +92,13 @@ class Problem(ToolError, ResourceError):
         self.failure = mask_own(well_formed(failure))
         self.fix = mask_own(well_formed(fix))
         super().__init__(f"{self.failure} {self.fix}" if fix else self.failure)
+
+    def reworded(self, failure: str, fix: str) -> Self:
+        """Return the same problem in other words, with all else that is known of it."""
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        Problem.__init__(other, failure, fix, status=self.status)
+        return other
 
     @property
     def fields(self) -> dict[str, str | int | float]:

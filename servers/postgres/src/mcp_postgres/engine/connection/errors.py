@@ -202,13 +202,7 @@ def _describe_without_values(error: psycopg.Error, primary: str) -> str:
 
 def locate_problem(problem: Problem, prefix: str) -> Problem:
     """Return the same problem, of one of several statements."""
-    if isinstance(problem, MissingName):
-        return MissingName(f"{prefix}{problem.failure}", problem.fix, kind=problem.kind, name=problem.name)
-    if isinstance(problem, LockTimeout):
-        return LockTimeout(f"{prefix}{problem.failure}", problem.fix, row_table=problem.row_table)
-    if isinstance(problem, DuplicateKey):
-        return DuplicateKey(f"{prefix}{problem.failure}", problem.fix, schema=problem.schema, table=problem.table)
-    return type(problem)(f"{prefix}{problem.failure}", problem.fix)
+    return problem.reworded(f"{prefix}{problem.failure}", problem.fix)
 
 
 def unreachable_problem(database: str, error: Exception, *, outage_fix: str = "") -> Unavailable:
