@@ -197,7 +197,7 @@ def test_an_encoding_goes_by_the_names_that_people_know(name: str, meant: str) -
     assert str(parse_encoding(name)) == meant
 
 
-@pytest.mark.parametrize("name", ["", "bom", "punycode", "base64", "cp1252 with BOM", "nonsense"])
+@pytest.mark.parametrize("name", ["", "bom", "punycode", "base64", "cp1252 with BOM", "nonsense", "utf-8\0", "\ud800"])
 def test_an_encoding_in_which_no_text_is_found_is_refused(name: str) -> None:
     with pytest.raises(Invalid, match="is none that text is written in"):
         parse_encoding(name)

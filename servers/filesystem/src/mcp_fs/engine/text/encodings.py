@@ -89,7 +89,7 @@ def parse_encoding(name: str) -> Encoding:
     plain_name = _NAMES_WITH_BOM.get(plain_name, plain_name)
     try:
         codec = codecs.lookup(plain_name).name
-    except LookupError:
+    except (LookupError, ValueError):  # ValueError: a name with NUL or a lone surrogate in it
         codec = ""
     marks = {mark_name: mark for mark, mark_name in BYTE_ORDER_MARKS}
     for supported_name in (*marks, *ASCII_ENCODINGS, *sum(NARROWER_NAMES.values(), ())):
