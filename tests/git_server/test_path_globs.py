@@ -153,6 +153,26 @@ async def test_a_name_in_quotes_and_one_without_signs_are_no_globs(tmp_path: Pat
         assert "There is no `*.txt`" in await asking("list_commits", path='"*.txt"')
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="names of files are a Linux file system's")
+@pytest.mark.parametrize("name", ["*star", "src/wh?t.md", "{a,b}.txt", 'a*"b', "back*\\slash"])
+async def test_where_git_takes_one_file_a_name_with_signs_is_that_file(name: str, tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("Add old", {"old": "one\ntwo\n" * 9})
+    (made.path / "src").mkdir()
+    made.git("mv", "old", name)
+    made.commit("Add renamed")
+    made.commit("Add others", {"a star": "", "src/what.md": "", "a.txt": "", 'a+"b': "", "back+\\slash": ""})
+    async with serving(made.path) as asking:
+        assert await subjects(asking, name, lines="1-2") == ["old"]
+        assert await subjects(asking, name, follow=True) == ["renamed", "old"]
+        # Elsewhere a pathspec of git's is a glob, whatever is called like it, so the answer says which name is none.
+        matches = await asking("list_commits", path=name)
+        assert re.findall(r"Add (\S+)", matches) == ["others", "renamed"]
+        [quoted] = re.findall(r"has that name alone is `(.*?)`[;\]]", matches)
+        assert await subjects(asking, quoted) == ["renamed"]
+        assert "alone is" not in await asking("list_commits", path="src/*")
+
+
 async def test_a_glob_that_matches_nothing_is_refused_and_one_of_deleted_files_is_not(tmp_path: Path) -> None:
     made = made_files(tmp_path)
     (made.path / "notes.md").unlink()
@@ -174,8 +194,10 @@ async def test_a_glob_that_matches_nothing_is_refused_and_one_of_deleted_files_i
         many = await asking("get_status", path="src/**/*.txt", limit=1)
         assert "?? src/deep/new.txt" in many and "folded" in many, many
         assert "0 matches" in await asking("search_text", pattern="word", path="*.md")
-        assert "Name the file" in await asking("list_commits", path="*.py", follow=True)
-        assert "Name the file alone" in await asking("list_commits", path="*.py", lines="1-2")
+        for one_file in ({"follow": True}, {"lines": "1-2"}):
+            answer = await asking("list_commits", path="*.py", **one_file)
+            assert answer.startswith("failed: There is no ") and "`*.py`" in answer
+            assert "A path is no pattern: name a file" in answer
 
 
 async def test_pages_of_a_glob_go_on_and_belong_to_it(tmp_path: Path) -> None:

@@ -109,9 +109,20 @@ class RepositoryPath:
     def is_glob(self) -> bool:
         return bool(self.globs)
 
+    def as_literal(self) -> RepositoryPath:
+        """Return the one file or folder that is called like this."""
+        return RepositoryPath(self.text)
+
     @property
     def display(self) -> str:
         return quote_path(os.fsencode(self.text)) or "."
+
+    @property
+    def quoted(self) -> str:
+        """The path in quotes, in which a caller's argument is no glob."""
+        if self.display.startswith('"'):
+            return self.display
+        return f'"{self.display}"'
 
     @property
     def pathspec(self) -> str:

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import Conflict, Invalid
+from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.blame import resolve_lines
 from mcp_git.engine.history.commit_rows import ROW_FORMAT, SCRIPT_HASH_DIGITS, Commit, Row
 from mcp_git.engine.history.commit_search import CommitSearch, SearchedCommits
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
-from mcp_git.engine.history.missing_paths import refuse_missing_path
+from mcp_git.engine.history.missing_paths import is_in_revision, refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
@@ -49,7 +49,7 @@ class LogQuery:
     """Says which commits are listed.
 
     Attributes:
-        named_path: the file or folder that they changed; None if none was named.
+        named_path: the file or folder that they changed, or a glob; None if none was named.
         text: only those that add or remove it; with `is_regex` those with a changed line that matches.
         is_regex: whether text, author and message are regular expressions.
         all_branches: those of all branches, tags and remotes.
@@ -97,13 +97,13 @@ class LogQuery:
     def _check_lines(self) -> None:
         if self.lines is None:
             return
-        if self.named_path is None or self.path.is_glob or self.text or self.all_branches:
+        if self.named_path is None or self.text or self.all_branches:
             raise Invalid("`lines` are of one `path`, without `text` and `all_branches`.", "Name the file alone.")
 
     def _check_follow(self) -> None:
         if not self.follow:
             return
-        if self.named_path is None or self.path.is_glob or self.lines is not None:
+        if self.named_path is None or self.lines is not None:
             raise Invalid(
                 "`follow` is of one file in `path`, without `lines`.", "Name the file, or leave `follow` out."
             )
@@ -133,8 +133,14 @@ class LogQuery:
 
     @property
     def path(self) -> RepositoryPath:
-        """The file or folder that they changed; the top folder if none was named."""
-        return self.named_path or TOP_FOLDER
+        """What they changed; the top folder if nothing was named.
+
+        Git takes the path for that of one file where it looks at lines or through renames, and a glob elsewhere.
+        """
+        path = self.named_path or TOP_FOLDER
+        if self.follow or self.lines is not None:
+            return path.as_literal()
+        return path
 
     @property
     def pathspecs(self) -> list[str]:
@@ -429,7 +435,10 @@ def _list_tips(git: Git, repository: Repository, query: LogQuery, cancel: Cancel
 def _describe_limits(
     git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
 ) -> list[str]:
-    """Return what the rows of a page alone would not tell: where the history is cut, and what came before a rename."""
+    """Return what the rows of a page alone would not tell.
+
+    That is where the history is cut, what came before a rename, and that a glob may be meant as a name.
+    """
     boundary = list_boundary(git.layout(repository))
     facts: list[str] = []
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
@@ -439,6 +448,8 @@ def _describe_limits(
         earlier = find_earlier_name(git, repository, list(page.commits)[-1], query.path, cancel)
         if earlier:
             facts.append(f"renamed from {earlier} there: with `follow` the commits before too")
+    if query.path.is_glob and is_in_revision(git, repository, query.newest.text, query.path, cancel):
+        facts.append(f"of all that it matches: what has that name alone is {quote(query.path.quoted)}")
     return facts
 
 

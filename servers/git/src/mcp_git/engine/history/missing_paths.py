@@ -15,7 +15,7 @@ from mcp_git.engine.program.output import split_names, split_records
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath
 
-__all__ = ["refuse_missing_path", "suggest_path"]
+__all__ = ["is_in_revision", "refuse_missing_path", "suggest_path"]
 
 # To compare more paths takes longer than the call that failed.
 _MAX_COMPARED_PATHS = 5000
@@ -39,7 +39,7 @@ def refuse_missing_path(
     if path.is_glob:
         _refuse_unmatched_glob(git, repository, path, revisions, cancel)
         return
-    if any(_is_in_revision(git, repository, revision, path, cancel) for revision in revisions):
+    if any(is_in_revision(git, repository, revision, path, cancel) for revision in revisions):
         return
     places = [quote(escape_line_breaks(revision)) for revision in dict.fromkeys(revisions)]
     suggested_revision = revisions[-1] if revisions else None
@@ -81,7 +81,8 @@ def _is_in_work_tree(git: Git, repository: Repository, path: RepositoryPath, can
     return bool(git.run(repository, arguments, cancel, max_bytes=1).stdout)
 
 
-def _is_in_revision(git: Git, repository: Repository, revision: str, path: RepositoryPath, cancel: CancelToken) -> bool:
+def is_in_revision(git: Git, repository: Repository, revision: str, path: RepositoryPath, cancel: CancelToken) -> bool:
+    """Whether a commit has a file or folder that is called like a path, were it a glob or not."""
     arguments = ["rev-parse", "--verify", "--quiet", f"{revision}:{path.text}"]
     return bool(git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).stdout)
 
