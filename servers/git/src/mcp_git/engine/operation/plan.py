@@ -359,7 +359,8 @@ class OperationPlanner:
 
         arguments = ["tag", "--no-sign"]
         if message.text:
-            arguments += ["--annotate", "--file=-"]
+            # Otherwise git takes lines with `#` for remarks of its own.
+            arguments += ["--annotate", "--cleanup=whitespace", "--file=-"]
         return RefOperation(
             [*arguments, name.text, revision.text],
             message.text.encode(),
