@@ -809,3 +809,66 @@ async def test_an_untracked_file_of_a_stash_is_found(repository: Made) -> None:
         [revision] = re.findall(r"rev=`(.*?)`", refused)
         assert not (await ask("run_restore", paths=["new.txt"], rev=revision)).startswith("failed: ")
     assert (repository.path / "new.txt").read_text() == "new\n"
+
+
+@pytest.mark.reported("libgit2/libgit2sharp#1707")
+async def test_a_commit_with_a_date_that_is_none_hides_no_other(repository: Made) -> None:
+    first = repository.commit("first", {"a.txt": "one\n"})
+    tree = repository.git("rev-parse", "HEAD^{tree}").strip()
+    for name, committer in {
+        "early": "Ada <ada@example.org> -86400 +0000",
+        "late": "Ada <ada@example.org> 99999999999999 +0000",
+        "undated": "Ada <ada@example.org>",
+        "nobody": "1700000000 +0000",
+    }.items():
+        text = f"tree {tree}\nparent {first}\nauthor {committer}\ncommitter {committer}\n\nodd {name}\n"
+        oid = repository.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", given=text.encode()).strip()
+        repository.git("update-ref", f"refs/heads/{name}", oid)
+        tag = f"object {oid}\ntype commit\ntag {name}\ntagger {committer}\n\nodd {name}\n"
+        oid = repository.git("hash-object", "-t", "tag", "-w", "--literally", "--stdin", given=tag.encode()).strip()
+        repository.git("update-ref", f"refs/tags/v-{name}", oid)
+    names = ["early", "late", "nobody", "undated"]
+    async with serving(repository.path) as ask:
+        for kind, condition in (("branches", {}), ("branches", {"contains": first}), ("tags", {})):
+            refs = await ask("list_refs", kind=kind, **condition)
+            assert sorted(re.findall(r"odd (\w+)", refs)) == names, refs
+            assert len(re.findall(r" \? odd", refs)) >= 2, refs
+        assert sorted(re.findall(r"v-(\w+)", await ask("list_refs", kind="tags", contains=first))) == names
+        for condition in ({}, {"text": "one"}, {"message": "d"}, {"graph": True}):
+            log = await ask("list_commits", all_branches=True, **condition)
+            assert not log.startswith("failed") and "%" not in log, log
+            assert "text" in condition or sorted(re.findall(r"odd (\w+)", log)) == names, log
+        for name in names:
+            for answer in (
+                await ask("read_diff", rev=name),
+                await ask("read_diff", rev=f"v-{name}"),
+                await ask("get_blame", path="a.txt", rev=name),
+                await ask("get_merge_base", one=name, other=name),
+            ):
+                assert not answer.startswith("failed") and "%" not in answer, answer
+
+
+@pytest.mark.reported("zed-industries/zed#26643")
+async def test_lines_that_begin_with_a_number_sign_stay_in_every_message(repository: Made) -> None:
+    message = "#12 fix\n\n# Why\nIt broke.\n#end"
+    repository.commit("first", {"a.txt": "one\n"})
+    repository.git("branch", "side")
+    async with serving(repository.path, "--write") as ask:
+        for tool, arguments in (
+            ("create_tag", {"name": "v1"}),
+            ("create_commit", {"paths": ["a.txt"]}),
+            ("create_commit", {"amend": True}),
+            ("run_merge", {"rev": "side"}),
+        ):
+            repository.write("a.txt", f"{tool}\n")
+            answer = await ask(tool, message=message, **arguments)
+            assert not answer.startswith("failed"), answer
+            shown = repository.git("tag", "--list", "--format=%(contents)", "v1")
+            if tool != "create_tag":
+                shown = repository.git("log", "-1", "--format=%B")
+            assert shown.rstrip("\n") == message
+            if arguments.get("amend"):
+                repository.git("reset", "--quiet", "--hard")
+                repository.git("switch", "--quiet", "side")
+                repository.commit("side", {"b.txt": "two\n"})
+                repository.git("switch", "--quiet", "main")

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.program.output import clip
 from mcp_git.path_quoting import escape_line_breaks
 
-__all__ = ["ROW_FORMAT", "SCRIPT_HASH_DIGITS", "Commit", "Row", "shorten_hash"]
+__all__ = [
+    "ROW_FORMAT",
+    "SCRIPT_HASH_DIGITS",
+    "Commit",
+    "Row",
+    "format_raw_day",
+    "format_raw_time",
+    "name_unknown",
+    "shorten_hash",
+]
 
 # In a script, where hashes of several answers are compared: as many as git itself shows of those of Linux.
 SCRIPT_HASH_DIGITS = 12
 _HASH_DIGITS = 9
+# In the place of a date that no calendar has, as other programs write some into commits.
+_UNKNOWN = "?"
 # The bytes of a row, without its line end.
 _MAX_ROW_BYTES = 89
 _MAX_AUTHOR_BYTES = 24
@@ -29,6 +41,41 @@ def shorten_hash(oid: str) -> str:
     if is_answering_script():
         return oid[:SCRIPT_HASH_DIGITS]
     return oid[:_HASH_DIGITS]
+
+
+def name_unknown(field: str) -> str:
+    """Return a field of a commit as git printed it, or a question mark where git found none and left its placeholder."""
+    if re.fullmatch("%[ac][NEsI]", field):
+        return _UNKNOWN
+    return field
+
+
+def format_raw_day(raw: str) -> str:
+    """Return the day of a date `1769860800 +0100`, where it was written."""
+    time = _parse_raw_time(raw)
+    return time.date().isoformat() if time else _UNKNOWN
+
+
+def format_raw_time(raw: str) -> str:
+    """Return a date `1769860800 +0100` as `2026-01-31T13:00:00+01:00`."""
+    time = _parse_raw_time(raw)
+    return time.isoformat() if time else _UNKNOWN
+
+
+def _parse_raw_time(raw: str) -> datetime | None:
+    """Return what git keeps as seconds and a zone; None where that is no date.
+
+    Git itself ends where it should show one such date among those of many refs.
+    """
+    try:
+        seconds, _, zone = raw.partition(" ")
+        hours, minutes = divmod(abs(int(zone)), 100)
+        offset = timedelta(hours=hours, minutes=minutes)
+        if zone.startswith("-"):
+            offset = -offset
+        return datetime.fromtimestamp(int(seconds), timezone(offset))
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 class Commit(NamedTuple):
@@ -81,7 +128,13 @@ class Row(NamedTuple):
         fields = text.split("\0", _COMMIT_FIELDS - 1)
         if len(fields) < _COMMIT_FIELDS:
             return cls(graph, None)
-        return cls(graph, Commit(*fields))
+        commit = Commit(*fields)
+        commit = commit._replace(
+            date=name_unknown(commit.date),
+            author_date=name_unknown(commit.author_date),
+            author=name_unknown(commit.author),
+        )
+        return cls(graph, commit)
 
     def format(self, with_date: bool = True, with_author: bool = True) -> str:
         """Return the row as models read it, cut to its size."""

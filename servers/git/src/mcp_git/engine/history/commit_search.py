@@ -14,6 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_git.engine.history.commit_rows import name_unknown
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_lines, split_records
 from mcp_git.policy import Repository
@@ -27,11 +28,15 @@ _FIRST_BATCH = 200
 _MAX_BATCH = 20_000
 # Hashes for which a cursor has room.
 _MAX_FRONTIER = 50
-_WALK_FORMAT = "%H %cs %ct %P"
+_WALK_FORMAT = "%H%x00%cs%x00%ct%x00%P"
 
 
 class _WalkedCommit(NamedTuple):
-    """A line of a walk, in the order of `_WALK_FORMAT`."""
+    """A line of a walk, in the order of `_WALK_FORMAT`.
+
+    Attributes:
+        seconds: when it was committed; 0 where it does not say that, as git takes it.
+    """
 
     oid: str
     date: str
@@ -40,8 +45,8 @@ class _WalkedCommit(NamedTuple):
 
     @classmethod
     def parse(cls, line: bytes) -> _WalkedCommit:
-        oid, date, seconds, *parents = line.decode().split()
-        return cls(oid, date, int(seconds), parents)
+        oid, date, seconds, parents = line.decode().split("\0")
+        return cls(oid, name_unknown(date), int(seconds) if seconds.isdigit() else 0, parents.split())
 
 
 @dataclass

@@ -18,7 +18,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.server.calling.results import group_by_folder
-from mcp_git.engine.history.commit_rows import shorten_hash
+from mcp_git.engine.history.commit_rows import format_raw_time, name_unknown, shorten_hash
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
@@ -44,7 +44,7 @@ _KINDS = {b"A": "new", b"D": "deleted"}
 _COMMIT_FORMAT = "--format=%H%n%aN <%aE> %aI%n%cN <%cE> %cI%n%P%n%D%n%B%x00%N%x00"
 _COMMIT_HEADER_LINES = 5
 _TAG_FORMAT = (
-    "%(taggername) %(taggeremail) %(taggerdate:iso-strict)%00%(contents:subject)%0a%0a%(contents:body)"
+    "%(taggername) %(taggeremail)%00%(taggerdate:raw)%00%(contents:subject)%0a%0a%(contents:body)"
     "%00%(contents:signature)"
 )
 _MAX_FILES = 2000
@@ -403,9 +403,9 @@ class _Page:
         revision = self._comparison.revision
         if revision is not None and f"tag: {revision.text}" in refs.split(", "):
             self.lines += _describe_tag(self._git, self._repository, revision.text, self._cancel)
-        self.lines += [f"{oid} {escape_line_breaks(refs)}".rstrip(), escape_line_breaks(author)]
+        self.lines += [f"{oid} {escape_line_breaks(refs)}".rstrip(), _describe_identity(author)]
         if committer != author:
-            self.lines.append(f"committed by {escape_line_breaks(committer)}")
+            self.lines.append(f"committed by {_describe_identity(committer)}")
         if " " in parents:
             self.lines.append(_describe_parents(parents.split(), message[0]))
         while message and not message[-1].strip():
@@ -521,15 +521,25 @@ def _read_counted_file(reader: _RecordReader, added: bytes, removed: bytes, name
 def _describe_tag(git: Git, repository: Repository, name: str, cancel: CancelToken) -> list[str]:
     """Return who made an annotated tag, and its text; nothing for a tag that is only a name."""
     output = git.run(repository, ["for-each-ref", f"--format={_TAG_FORMAT}", f"refs/tags/{name}"], cancel)
-    tagger, _, remainder = output.text.partition("\0")
-    text, _, signature = remainder.partition("\0")
+    # A tag that is only a name prints no more than the ends of the fields.
+    tagger, date, text, signature = output.text.split("\0", 3)
     if not tagger.strip():
         return []
-    line = f"tagged by {escape_line_breaks(tagger)}"
+    line = f"tagged by {escape_line_breaks(tagger)} {format_raw_time(date)}"
     if signature.strip():
         line += ", signed (the signature is not checked here)"
     lines = clip(text.strip("\n"), DEFAULT_PAGE_BYTES // 4).split("\n")
     return [line, "", *map(escape_hidden, lines), ""]
+
+
+def _describe_identity(line: str) -> str:
+    """Return who did something and when, as git printed it, with question marks for what a commit does not say."""
+    person, _, date = line.rpartition(" ")
+    name, _, address = person.rpartition(" ")
+    if name_unknown(name) != name:
+        # Git prints both or neither of them.
+        return f"? {name_unknown(date)}"
+    return escape_line_breaks(f"{name} {address} {name_unknown(date)}")
 
 
 def _describe_parents(parents: Sequence[str], subject: str) -> str:

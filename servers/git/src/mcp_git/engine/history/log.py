@@ -14,7 +14,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.blame import resolve_lines
-from mcp_git.engine.history.commit_rows import ROW_FORMAT, SCRIPT_HASH_DIGITS, Commit, Row
+from mcp_git.engine.history.commit_rows import ROW_FORMAT, SCRIPT_HASH_DIGITS, Commit, Row, name_unknown
 from mcp_git.engine.history.commit_search import CommitSearch, SearchedCommits
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
@@ -601,7 +601,7 @@ def _add_bodies(
     for row, text in zip(page.rows, rows, strict=True):
         address, body = details.get(row.commit.oid if row.commit else "", ("", ""))
         if page.is_for_script:
-            texts.append("\t".join([text, escape_line_breaks(address), escape_line_breaks(body)]))
+            texts.append("\t".join([text, escape_line_breaks(name_unknown(address)), escape_line_breaks(body)]))
         else:
             texts += [text, *_indent_body(body)]
     return texts

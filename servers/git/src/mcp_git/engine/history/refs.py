@@ -13,7 +13,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.server.calling.results import is_answering_script
-from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS, shorten_hash
+from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS, format_raw_day, name_unknown, shorten_hash
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.log import list_reflog
 from mcp_git.engine.history.page_position import decode_position
@@ -39,11 +39,11 @@ _STAR = re.compile(r"(?<!\*)\*(?!\*)")
 _STARS_IN_NAME = re.compile(r"(?<=[^/*])\*{2,}|\*{2,}(?=[^/*])")
 _MAX_COMPLETIONS_BYTES = 1_000_000
 _BRANCH_FORMAT = (
-    "%(HEAD)%00%(refname:short)%00%(HASH)%00%(committerdate:short)%00%(upstream:short)"
+    "%(HEAD)%00%(refname:short)%00%(HASH)%00%(committerdate:raw)%00%(upstream:short)"
     "%00%(upstream:track)%00%(symref:short)%00%(contents:subject)"
 )
-_TAG_FORMAT = "%(refname:short)%00%(HASH)%00%(creatordate:short)%00%(contents:subject)"
-_SHORT_TAG_FORMAT = "%(refname:short)%00%(creatordate:short)"
+_TAG_FORMAT = "%(refname:short)%00%(HASH)%00%(creatordate:raw)%00%(contents:subject)"
+_SHORT_TAG_FORMAT = "%(refname:short)%00%(creatordate:raw)"
 _HASH = re.compile("[0-9a-f]{40,}")
 
 
@@ -168,7 +168,11 @@ def _format_row(*words: str) -> str:
 
 
 class _Branch(NamedTuple):
-    """What git prints of a branch, in the order of `_BRANCH_FORMAT`, with `%(HASH)` as `_with_hash` puts it."""
+    """What git prints of a branch, in the order of `_BRANCH_FORMAT`, with `%(HASH)` as `_with_hash` puts it.
+
+    Attributes:
+        date: in seconds, with its zone.
+    """
 
     head_mark: str
     name: str
@@ -184,7 +188,7 @@ class _Branch(NamedTuple):
         if self.symbolic_target:
             return clip(escape_line_breaks(f"{self.name} -> {self.symbolic_target}"), _MAX_ROW_BYTES)
         name = f"* {self.name}" if self.head_mark == "*" else self.name
-        return _format_row(name, self.oid, self.date, f"{self._upstream_prefix}{self.subject}")
+        return _format_row(name, self.oid, format_raw_day(self.date), f"{self._upstream_prefix}{self.subject}")
 
     @property
     def _upstream_prefix(self) -> str:
@@ -204,7 +208,7 @@ def _with_hash(row_format: str) -> str:
 
 
 def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
-    arguments = ["for-each-ref", "--sort=-committerdate", f"--count={limit}", f"--format={_with_hash(_BRANCH_FORMAT)}"]
+    arguments = ["for-each-ref", "--sort=-committerdate:raw", f"--count={limit}", f"--format={_with_hash(_BRANCH_FORMAT)}"]
     arguments += [*query.options, *query.patterns("refs/heads", "refs/remotes/*")]
     if "/" in query.pattern or "*" in query.pattern:
         # The list shows a remote's branch under the name of its remote, so a pattern may begin with that too.
@@ -221,14 +225,22 @@ def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int
 
 def _list_tags(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
     """Return the tags, newest first; those with a commit by name and date, from the first one that has it."""
-    order = "-creatordate"
+    order = "-creatordate:raw"
     tag_format = _TAG_FORMAT
     if query.contains is not None:
-        order = "creatordate"
+        order = "creatordate:raw"
         tag_format = _SHORT_TAG_FORMAT
     arguments = ["for-each-ref", f"--sort={order}", f"--count={limit}", f"--format={_with_hash(tag_format)}"]
     output = git.run(repository, [*arguments, *query.options, *query.patterns("refs/tags")], cancel)
-    return [_format_row(*line.split("\0")) for line in split_lines(output)]
+    rows: list[str] = []
+    for line in split_lines(output):
+        fields = line.split("\0")
+        position = 2 if query.contains is None else 1
+        # A tag of what is no commit may have no date.
+        if fields[position]:
+            fields[position] = format_raw_day(fields[position])
+        rows.append(_format_row(*fields))
+    return rows
 
 
 def _list_remotes(git: Git, repository: Repository) -> list[str]:
@@ -318,9 +330,12 @@ def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revi
         distance += f"; {describe_boundary(boundary, bases)}"
     if not bases:
         return Answer([f"{one.text} and {other.text} have no commit in common", distance])
-    arguments = ["log", "--no-walk=unsorted", "--format=%h %cs %aN: %s"]
+    arguments = ["log", "--no-walk=unsorted", "--format=%h%x00%cs%x00%aN%x00%s"]
     if is_answering_script():
         arguments.append(f"--abbrev={SCRIPT_HASH_DIGITS}")
     arguments += [*bases[:_MAX_MERGE_BASES], "--"]
-    lines = split_lines(git.run(repository, arguments, cancel))
-    return Answer([distance], [clip(escape_line_breaks(line), _MAX_ROW_BYTES) for line in lines if line])
+    rows: list[str] = []
+    for line in split_lines(git.run(repository, arguments, cancel)):
+        oid, date, author, subject = line.split("\0", 3)
+        rows.append(_format_row(oid, name_unknown(date), f"{name_unknown(author)}: {subject}"))
+    return Answer([distance], rows)
