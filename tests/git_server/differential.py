@@ -202,17 +202,17 @@ class Asker:
         script = f"return list_commits({json.dumps({'rev': rev, 'limit': 5000})})"
         said = await self.asking("call_tools", script=script)
         self.head = said.partition("\n")[0]
-        ours = None if "[the script failed" in said else [row.split("\t") for row in said.split("\n") if "\t" in row]
+        rows = [json.loads(line) for line in said.split("\n") if line.startswith('["')]
+        ours = None if "[the script failed" in said else rows[1:]
         form = "--format=%H%x00%P%x00%ct%x00%at%x00%aN%x00%D%x00%s"
         output = self.plain("log", form, rev, "--")
-        theirs: list[list[str]] | None = None if output is None else []
+        theirs: list[list[Any]] | None = None if output is None else []
         for line in (output or b"").decode("utf-8", "replace").split("\n")[:-1]:
             oid, parents, *seconds, author, refs, subject = line.split("\0", 6)
             times = [datetime.fromtimestamp(int(item), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for item in seconds]
-            fields = [author, refs.replace("HEAD -> ", "*"), subject]
             assert theirs is not None
-            hashes = [oid[:12], " ".join(parent[:12] for parent in parents.split())]
-            theirs.append([*hashes, *times, *map(escape_line_breaks, fields)])
+            names = refs.replace(" -> ", ", ").split(", ") if refs else []
+            theirs.append([oid[:12], [parent[:12] for parent in parents.split()], *times, author, names, subject])
         self.same(f"rows for scripts {rev!r}", ours, theirs)
 
     async def diff(self) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.server.calling.results import TextResult
 from mcp_git.path_quoting import describe_hidden
 
-__all__ = ["Answer", "count"]
+__all__ = ["Answer", "count", "format_table"]
 
 
 def count(number: int, noun: str) -> str:
@@ -17,6 +18,11 @@ def count(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {_plural(noun)}"
+
+
+def format_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Return the lines of a table for a script, which gets its rows as objects if the line above begins with `rows`."""
+    return [json.dumps(values, ensure_ascii=False, separators=(",", ":")) for values in (columns, *rows)]
 
 
 def _plural(noun: str) -> str:

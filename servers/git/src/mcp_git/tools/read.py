@@ -105,15 +105,15 @@ def list_commits(
     ] = False,
     follow: Annotated[bool, Field(description="Beyond renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
-    bodies: Annotated[bool, Field(description="Bodies too; in scripts `email, body` last.")] = False,
+    bodies: Annotated[bool, Field(description="Bodies too; in scripts `email`, `body`.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Answer:
     """List commits, newest first, by path, author, message, date or `text`.
 
-    A `path` `*.py`: at any depth. `hash date author: (refs) subject`. A script of `call_tools` gets, by tabs, hash
-    (12 digits), parents, committed, authored (UTC), author (by .mailmap), refs, subject. What one changed:
-    `read_diff`, who last wrote a line: `get_blame`.
+    A `path` `*.py`: at any depth. `hash date author: (refs) subject`. Scripts get rows of hash (12 digits), committed,
+    authored (UTC), author (by .mailmap), subject, and the lists parents and refs. What one changed: `read_diff`, who
+    last wrote a line: `get_blame`.
     """
     query = LogQuery(
         revision=rev,
@@ -166,7 +166,7 @@ def read_diff(
 ) -> Answer:
     """Read the changes of `rev`, or without `rev` the uncommitted ones: files with counts, then the patch in pages.
 
-    A file is `+1 -2 path`. For untracked files use `get_status`.
+    A file is `+1 -2 path`, `new +1 -0 path` or `+0 -0 old -> new`. For untracked files use `get_status`.
     """
     if rev is not None and only != "all":
         raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")

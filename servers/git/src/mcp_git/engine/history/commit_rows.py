@@ -1,4 +1,4 @@
-"""Formats a commit as a line: of at most 90 bytes, or 109 with the day on which it was written; for scripts whole."""
+"""Formats a commit: as a line of at most 90 bytes, or 109 with the day on which it was written; for a script whole."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mcp_git.path_quoting import escape_line_breaks
 
 __all__ = [
     "ROW_FORMAT",
+    "SCRIPT_COLUMNS",
     "SCRIPT_HASH_DIGITS",
     "Commit",
     "Row",
@@ -24,6 +25,8 @@ __all__ = [
 
 # In a script, where hashes of several answers are compared: as many as git itself shows of those of Linux.
 SCRIPT_HASH_DIGITS = 12
+# In the order of `Commit.values_for_script`.
+SCRIPT_COLUMNS = ("hash", "parents", "committed", "authored", "author", "refs", "subject")
 _HASH_DIGITS = 9
 # In the place of a date that no calendar has, as other programs write some into commits.
 _UNKNOWN = "?"
@@ -111,6 +114,19 @@ class Commit(NamedTuple):
         """The refs that point to it, with a star before the branch that HEAD is."""
         return self.refs.replace("HEAD -> ", "*")
 
+    def values_for_script(self) -> list[str | list[str]]:
+        """Return its hash and its parents' hashes, times in UTC, author, refs as git names them, and subject."""
+        refs = self.refs.replace("HEAD -> ", "HEAD, ")
+        return [
+            self.oid[:SCRIPT_HASH_DIGITS],
+            [parent[:SCRIPT_HASH_DIGITS] for parent in self.parents.split()],
+            _format_time(self.seconds),
+            _format_time(self.author_seconds),
+            self.author,
+            refs.split(", ") if refs else [],
+            self.subject,
+        ]
+
 
 _COMMIT_FIELDS = len(Commit._fields)
 
@@ -151,22 +167,6 @@ class Row(NamedTuple):
             line += "(merge) "
         # The date of writing takes nothing from the subject.
         return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES + len(commit.written))
-
-    def format_for_script(self) -> str:
-        """Return the whole row, with a tab between its fields; drawn commits as models read them."""
-        commit = self.commit
-        if commit is None or self.graph:
-            return self.format()
-        fields = [
-            commit.oid[:SCRIPT_HASH_DIGITS],
-            " ".join(parent[:SCRIPT_HASH_DIGITS] for parent in commit.parents.split(" ")),
-            _format_time(commit.seconds),
-            _format_time(commit.author_seconds),
-            commit.author,
-            commit.marked_refs,
-            commit.subject,
-        ]
-        return "\t".join(map(escape_line_breaks, fields))
 
 
 def _format_origin(commit: Commit, with_date: bool, with_author: bool) -> str:

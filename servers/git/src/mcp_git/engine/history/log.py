@@ -14,7 +14,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.blame import resolve_lines
-from mcp_git.engine.history.commit_rows import ROW_FORMAT, SCRIPT_HASH_DIGITS, Commit, Row, name_unknown
+from mcp_git.engine.history.commit_rows import ROW_FORMAT, SCRIPT_COLUMNS, SCRIPT_HASH_DIGITS, Commit, Row, name_unknown
 from mcp_git.engine.history.commit_search import CommitSearch, SearchedCommits
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
@@ -24,7 +24,7 @@ from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_lines, split_records
 from mcp_git.engine.program.revisions import explained_failures, head_has_commit, resolve_commits
-from mcp_git.models import Answer
+from mcp_git.models import Answer, format_table
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import TOP_FOLDER, LineRange, Range, Repository, RepositoryPath, Revision
 from mcp_git.remote_addresses import hide_password
@@ -248,7 +248,7 @@ class _CommitPage:
         commits: those of the page, by their hashes.
         first_commit: the hash of the first one; empty if there is none.
         has_more: whether there is a page behind it.
-        is_for_script: whether each row stands for itself.
+        is_table: whether a script reads it, for which each row stands for itself.
     """
 
     rows: list[Row] = field(default_factory=list[Row])
@@ -256,7 +256,7 @@ class _CommitPage:
     first_commit: str = ""
     commit_count: int = 0
     has_more: bool = False
-    is_for_script: bool = field(default_factory=is_answering_script)
+    is_table: bool = False
 
     def read(self, lines: Iterator[bytes], ignored: int, limit: int) -> None:
         """Read `limit` commits behind the first `ignored` ones."""
@@ -290,7 +290,7 @@ class _CommitPage:
         return self._find_common({commit.author for commit in self.commits.values()})
 
     def _find_common(self, values: set[str]) -> str | None:
-        if len(self.commits) > 1 and len(values) == 1 and not self.is_for_script:
+        if len(self.commits) > 1 and len(values) == 1 and not self.is_table:
             return values.pop()
         return None
 
@@ -308,21 +308,20 @@ def list_commits(
     if query.searches_in_batches:
         return _list_matches(git, repository, query, limit, position, start, cancel)
     command = _LogCommand.build(git, repository, query, limit, position, start.tips, cancel)
-    page = _CommitPage()
+    page = _CommitPage(is_table=is_answering_script() and not query.graph)
     next_cursor = None
     with _explained_page_failures(git, repository, query, position, cancel):
-        rows = _read_page(git, repository, command, page, limit, cancel)
+        _read_page(git, repository, command, page, limit, cancel)
         if page.has_more:
             hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
             next_cursor = Cursor.encode("log", [position.skip + limit, 0, hashes], query.scope)
-        if query.bodies:
-            rows = _add_bodies(git, repository, page, rows, cancel)
+        lines = _format_page(git, repository, query, page, cancel)
     is_whole_file = query.path.text and query.lines is None
     if is_whole_file and not page.commit_count and not position.skip:
         _refuse_missing_path(git, repository, query, cancel)
     facts = _describe_page(query, page, position.skip, command.described_lines)
     facts += _describe_limits(git, repository, query, page, cancel)
-    return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.skip))
+    return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.skip))
 
 
 @contextmanager
@@ -354,7 +353,7 @@ def _list_matches(
 
     In a cursor the commits that were looked through are counted, and beside that those that were listed.
     """
-    page = _CommitPage()
+    page = _CommitPage(is_table=is_answering_script() and not query.graph)
     next_cursor = None
     next_hashes: Sequence[str] = []
     with _explained_page_failures(git, repository, query, position, cancel):
@@ -374,10 +373,8 @@ def _list_matches(
     if searched.has_wrong_clocks and (position.next_hashes or next_hashes):
         facts.append("some commits are dated before their parents, so pages may have a commit twice")
     facts += _describe_limits(git, repository, query, page, cancel)
-    rows = _format_rows(page)
-    if query.bodies:
-        rows = _add_bodies(git, repository, page, rows, cancel)
-    return Answer(facts, rows, next_cursor, lambda: _build_view(repository, query, page, position.offset))
+    lines = _format_page(git, repository, query, page, cancel)
+    return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.offset))
 
 
 def _search_commits(
@@ -483,16 +480,13 @@ def _find_start(
 
 def _read_page(
     git: Git, repository: Repository, command: _LogCommand, page: _CommitPage, limit: int, cancel: CancelToken
-) -> list[str]:
-    """Read a page, and return its rows."""
+) -> None:
     with git.stream(repository, command.arguments, cancel, literal_paths=command.literal_paths) as pieces:
         lines = split_records(pieces, b"\n")
         page.read(lines, command.ignored_commits, limit)
-        rows = _format_rows(page)
         # Read to the end, which came meanwhile: git that is left before it has to be killed.
         for _ in lines:
             pass
-    return rows
 
 
 def _choose_cursor_hashes(
@@ -572,39 +566,57 @@ def _start_revisions(query: LogQuery) -> list[str]:
     return ["HEAD"]
 
 
-def _format_rows(page: _CommitPage) -> list[str]:
-    """Return the rows of a page, without what all of its commits have alike: the first line tells that once."""
-    if page.is_for_script:
-        return [row.format_for_script() for row in page.rows]
+def _format_page(
+    git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
+) -> list[str]:
+    """Return the rows of a page as lines; for a script as a table, if nothing is drawn."""
+    bodies = _read_bodies(git, repository, page, cancel) if query.bodies else None
+    if page.is_table:
+        return _format_table(page, bodies)
+    # What all commits have alike is told once, in the first line.
     with_date = page.common_date is None
     with_author = page.common_author is None
-    return [row.format(with_date, with_author) for row in page.rows]
+    lines: list[str] = []
+    for row in page.rows:
+        lines.append(row.format(with_date, with_author))
+        if bodies and row.commit:
+            lines += _indent_body(bodies[row.commit.oid].text)
+    return lines
 
 
-def _add_bodies(
-    git: Git, repository: Repository, page: _CommitPage, rows: Sequence[str], cancel: CancelToken
-) -> list[str]:
-    """Return the rows of a page with what follows the subject of each commit, and for scripts with its address.
+def _format_table(page: _CommitPage, bodies: Mapping[str, _Body] | None) -> list[str]:
+    if not page.commits:
+        return []
+    if bodies is None:
+        return format_table(SCRIPT_COLUMNS, (commit.values_for_script() for commit in page.commits.values()))
+    rows: list[list[Any]] = []
+    for oid, commit in page.commits.items():
+        rows.append([*commit.values_for_script(), bodies[oid].author_address, bodies[oid].text])
+    return format_table([*SCRIPT_COLUMNS, "email", "body"], rows)
+
+
+class _Body(NamedTuple):
+    """What follows the subject of a commit, and the address of its author."""
+
+    author_address: str
+    text: str
+
+
+def _read_bodies(git: Git, repository: Repository, page: _CommitPage, cancel: CancelToken) -> Mapping[str, _Body]:
+    """Return the body of each commit of a page by its hash.
 
     It has lines of its own, so a log in which each line is a commit can't have it.
     """
     if not page.commits:
-        return [*rows]
+        return {}
     arguments = ["log", "--no-walk=unsorted", "-z", "--format=%H%x00%aE%x00%b", "--stdin", "--"]
     hashes = "\n".join(page.commits).encode()
     output = git.run(repository, arguments, cancel, stdin=hashes, max_bytes=_MAX_BODIES_BYTES)
     fields = iter(output.text.split("\0"))
-    details = {
-        oid: (address, body.removesuffix("\n")) for oid, address, body in zip(fields, fields, fields, strict=False)
-    }
-    texts: list[str] = []
-    for row, text in zip(page.rows, rows, strict=True):
-        address, body = details.get(row.commit.oid if row.commit else "", ("", ""))
-        if page.is_for_script:
-            texts.append("\t".join([text, escape_line_breaks(name_unknown(address)), escape_line_breaks(body)]))
-        else:
-            texts += [text, *_indent_body(body)]
-    return texts
+    bodies = dict.fromkeys(page.commits, _Body("", ""))
+    for oid, address, body in zip(fields, fields, fields, strict=False):
+        bodies[oid] = _Body(name_unknown(address), body.removesuffix("\n"))
+    return bodies
 
 
 def _indent_body(body: str) -> list[str]:
@@ -634,7 +646,8 @@ def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_line
 
 def _describe_number(page: _CommitPage, skip: int) -> str:
     if page.commit_count:
-        return f"commits {skip + 1:,}-{skip + page.commit_count:,}"
+        described = f"commits {skip + 1:,}-{skip + page.commit_count:,}"
+        return f"rows: {described}" if page.is_table else described
     words = "no more commits" if skip else "no commits"
     # The search goes on where its time was over.
     return f"{words} so far" if page.has_more else words
