@@ -43,9 +43,9 @@ class _UnknownScope(Invalid):
     """Raised when a line names a scope that no server has."""
 
     def __init__(self, scope: str, prefix: str) -> None:
-        known = [prefix + name for name in SCOPES]
-        fix = f"Use {', '.join(known)}, or one of a toolset, such as {prefix}search.read."
-        similar = difflib.get_close_matches(scope.lower(), known, n=1)
+        scopes = [prefix + name for name in SCOPES]
+        fix = f"Use {', '.join(scopes)}, or one of a toolset, such as {prefix}search.read."
+        similar = difflib.get_close_matches(scope.lower(), scopes, n=1)
         if similar:
             fix = f"Did you mean {similar[0]}?"
         super().__init__(f"{quote(scope)} is no scope.", fix)

@@ -69,16 +69,16 @@ class ShutdownBudget:
             last_work = work
 
     def _exit(self, status: int) -> None:
-        passed = 0.0
+        elapsed = 0.0
         silent = 0.0
-        while passed < self._seconds or (silent < self._silent and self.spent < self._seconds):
+        while elapsed < self._seconds or (silent < self._silent and self.spent < self._seconds):
             before = time.monotonic()
             spent = self.spent
             time.sleep(_THREAD_POLL_SECONDS)
-            elapsed = min(time.monotonic() - before, 2 * _THREAD_POLL_SECONDS)
-            passed += elapsed
+            step = min(time.monotonic() - before, 2 * _THREAD_POLL_SECONDS)
+            elapsed += step
             if self.spent == spent:
-                silent += elapsed
+                silent += step
             else:
                 silent = 0.0
         os._exit(status)

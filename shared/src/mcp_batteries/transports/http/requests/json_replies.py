@@ -46,9 +46,9 @@ _Sender = Callable[[], Coroutine[None, None, None]]
 class _JsonOrStream(EventSourceResponse):
     """A response that becomes a stream only once there is something to stream."""
 
-    def __init__(self, opened: Callable[[str], None], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, report_open: Callable[[str], None], *args: Any, **kwargs: Any) -> None:
         cast("Any", super()).__init__(*args, **kwargs)
-        self._opened = opened
+        self._report_open = report_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sender = self.data_sender_callable
@@ -96,7 +96,7 @@ class _JsonOrStream(EventSourceResponse):
             await anyio.lowlevel.checkpoint()
             if STREAM_OPENED in scope:
                 scope[STREAM_OPENED]()
-            self._opened(self.headers.get(MCP_SESSION_ID_HEADER, ""))
+            self._report_open(self.headers.get(MCP_SESSION_ID_HEADER, ""))
 
 
 async def _prepend(first: dict[str, str], events: AsyncIterable[dict[str, str]]) -> AsyncGenerator[dict[str, str]]:
@@ -108,13 +108,13 @@ async def _prepend(first: dict[str, str], events: AsyncIterable[dict[str, str]])
 
 
 @contextmanager
-def json_replies(opened: Callable[[str], None]) -> Generator[None]:
+def json_replies(report_open: Callable[[str], None]) -> Generator[None]:
     """Let the SDK's sessions answer with JSON where possible, for as long as the block lasts.
 
     Args:
-        opened: called with the session of each stream of changes that opens.
+        report_open: called with the session of each stream of changes that opens.
     """
-    setattr(streamable_http, SSE_RESPONSE, partial(_JsonOrStream, opened))
+    setattr(streamable_http, SSE_RESPONSE, partial(_JsonOrStream, report_open))
     try:
         yield
     finally:

@@ -93,12 +93,16 @@ class KeptAnswers:
         answer.line = line
         answer.is_there.set()
         answer.expiry = self._expiry.begin(lambda: self.drop(answer))
+        self._drop_excess()
+
+    def _drop_excess(self) -> None:
+        """Drop the oldest answers of the session that keeps most, until all together are small enough."""
         sizes = Counter[str]()
-        for kept in self._answers.values():
-            sizes[kept.session] += len(kept.line)
+        for answer in self._answers.values():
+            sizes[answer.session] += len(answer.line)
         while sizes.total() > self._max_bytes:
             largest = sizes.most_common(1)[0][0]
-            oldest = next(kept for kept in self._answers.values() if kept.session == largest and kept.line)
+            oldest = next(answer for answer in self._answers.values() if answer.session == largest and answer.line)
             sizes[largest] -= len(oldest.line)
             self.drop(oldest)
 

@@ -100,13 +100,13 @@ class _NotificationStream:
     Attributes:
         is_second: the SDK refused it because the session has such a stream; the client was not told.
         scope: cancels it.
-        ended: set when the request is over.
+        finished: set when the request is over.
     """
 
     def __init__(self, send: Send) -> None:
         self.is_second = False
         self.scope = anyio.CancelScope()
-        self.ended = anyio.Event()
+        self.finished = anyio.Event()
         self._send = send
 
     async def send(self, message: Message) -> None:
@@ -240,7 +240,7 @@ class Session(SessionTransport):
                 await super().handle_request(scope, receive, stream.send)
         finally:
             self._streams.discard(stream)
-            stream.ended.set()
+            stream.finished.set()
         return not stream.is_second
 
     async def _end_streams(self) -> None:
@@ -248,9 +248,9 @@ class Session(SessionTransport):
         self.close_standalone_sse_stream()
         for stream in tuple(self._streams):
             with anyio.move_on_after(_STREAM_END_SECONDS):
-                await stream.ended.wait()
+                await stream.finished.wait()
             stream.scope.cancel()
-            await stream.ended.wait()
+            await stream.finished.wait()
 
     async def answer(
         self, request: Request, message: JSONRPCRequest, receive: Receive, send: Send, *, streams: bool
@@ -330,7 +330,7 @@ class _SessionCall(Call):
         self._connection = connection
         self._asking: asyncio.Task[None] | None = None
         self._questions = 0
-        self._kept: KeptAnswer | None = None
+        self._kept_answer: KeptAnswer | None = None
         self.stopped: ErrorData | None = None
 
     def stop(self, error: ErrorData) -> None:
@@ -356,8 +356,8 @@ class _SessionCall(Call):
     def close(self) -> None:
         """Leave nothing behind, answered or not."""
         self.end()
-        if self._kept is not None and not self._kept.line:
-            self._session.answers.drop(self._kept)
+        if self._kept_answer is not None and not self._kept_answer.line:
+            self._session.answers.drop(self._kept_answer)
         if self._asking is not None:
             self._asking.cancel()
 
@@ -376,21 +376,21 @@ class _SessionCall(Call):
         """Wait until the client has not come back for its answer for so long."""
         while True:
             await asyncio.sleep(seconds)
-            if self._kept is None or not self._kept.followers:
+            if self._kept_answer is None or not self._kept_answer.followers:
                 return
 
     def open_stream(self) -> bytes:
-        self._kept = self._session.answers.begin(self._session.mcp_session_id or "", self.request_id)
-        return self._session.priming_event(self._kept)
+        self._kept_answer = self._session.answers.begin(self._session.mcp_session_id or "", self.request_id)
+        return self._session.priming_event(self._kept_answer)
 
     def format_event(self, line: bytes) -> bytes:
-        if self._kept is None:
+        if self._kept_answer is None:
             return super().format_event(line)
-        return _format_event(self._kept, line)
+        return _format_event(self._kept_answer, line)
 
     async def end_stream(self, line: bytes) -> None:
-        if self._kept is not None:
-            self._session.answers.keep(self._kept, line)
+        if self._kept_answer is not None:
+            self._session.answers.keep(self._kept_answer, line)
         await super().end_stream(line)
 
     async def answer(self, result: dict[str, Any] | ErrorData, status: int = 200) -> None:
