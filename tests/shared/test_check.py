@@ -60,10 +60,10 @@ async def test_where_nothing_may_be_changed_a_subscription_is_tried() -> None:
     client = Subscriptions(SETTINGS_URI, "git://app/status", "git://app/log")
     result = await check._watch(cast("Client", client), program, load(Github, []))
     assert client.followed == ["git://app/status", "git://app/log"]
-    assert result.line.startswith("follows git://app/status and 1 more; no notice tried") and not result.tried
+    assert result.line.startswith("follows git://app/status and 1 more; no notice tried") and not result.was_tried
     client = Subscriptions(SETTINGS_URI)
     result = await check._watch(cast("Client", client), program, load(Github, []))
-    assert client.followed == [] and result.line.startswith("not tried") and not result.tried
+    assert client.followed == [] and result.line.startswith("not tried") and not result.was_tried
 
 
 @pytest.mark.anyio

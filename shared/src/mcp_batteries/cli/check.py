@@ -37,7 +37,7 @@ class _StepResult(NamedTuple):
 
     line: str
     details: Sequence[str] = ()
-    tried: bool = True
+    was_tried: bool = True
 
 
 @dataclass
@@ -61,7 +61,7 @@ class _Report:
             try:
                 with anyio.fail_after(_SECONDS):
                     result = await work()
-                if not result.tried:
+                if not result.was_tried:
                     outcome = None
             except TimeoutError:
                 outcome = False
@@ -71,15 +71,15 @@ class _Report:
                 result = _StepResult(_reason(error))
         self.add(outcome, name, result, started)
 
-    def add(self, outcome: bool | None, name: str, said: _StepResult, started: float) -> None:
+    def add(self, outcome: bool | None, name: str, result: _StepResult, started: float) -> None:
         sign, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "yellow")}[outcome]
         took = f"{(time.perf_counter() - started) * 1000:6.0f} ms"
-        line = click.style(said.line, fg="red") if outcome is False else said.line
+        line = click.style(result.line, fg="red") if outcome is False else result.line
         name = click.style(f"{name:<9}", bold=True)
         took = click.style(took, dim=True)
         _say(f"{click.style(sign, fg=colour)} {name} {took}  {line}")
         if self.verbose:
-            for detail in filter(None, said.details):
+            for detail in filter(None, result.details):
                 _say(click.style(f"{' ' * 23}{detail}", dim=True))
         self.ok = self.ok and outcome is not False
         self.is_complete = self.is_complete and outcome is not None
@@ -256,7 +256,7 @@ async def _prompts(client: Client) -> _StepResult:
 async def _call(client: Client, program: Program, settings: Settings) -> _StepResult:
     probe = program.probe(settings) or await _find_call(client)
     if probe is None:
-        return _StepResult("not tried: every tool needs arguments", tried=False)
+        return _StepResult("not tried: every tool needs arguments", was_tried=False)
     name, arguments = probe
     result = await client.call_tool(name, dict(arguments))
     text = next((block.text for block in result.content if isinstance(block, TextContent)), "")
@@ -300,14 +300,14 @@ async def _subscribe(client: Client) -> _StepResult:
     """
     uris = [item.uri for item in (await client.list_resources()).resources if item.uri != SETTINGS_URI]
     if not uris:
-        return _StepResult("not tried: nothing is listed, and nothing here may be changed", tried=False)
+        return _StepResult("not tried: nothing is listed, and nothing here may be changed", was_tried=False)
     async with client.listen(resource_subscriptions=uris[:_MOST_FOLLOWED]):
         # What can be followed can be read; else its notices would lead nowhere.
         await client.read_resource(uris[0])
     followed = uris[:_MOST_FOLLOWED]
     names = followed[0] if len(followed) == 1 else f"{followed[0]} and {len(followed) - 1} more"
     line = f"follows {names}; no notice tried: it takes a change, and a check makes none"
-    return _StepResult(line, followed, tried=False)
+    return _StepResult(line, followed, was_tried=False)
 
 
 def _reason(error: BaseException) -> str:

@@ -37,11 +37,14 @@ _ANYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104
 _BUS_SECONDS = 5.0
 
 
-async def answers_over_http(program: Program, settings: Settings, said: list[str]) -> str:
+async def answers_over_http(program: Program, settings: Settings, stderr_lines: list[str]) -> str:
     """Start the server as in `settings`, except for port and files, and send the requests of probes and strangers.
 
     Args:
-        said: receives what the server writes to standard error.
+        stderr_lines: receives what the server writes to standard error.
+
+    Returns:
+        What was seen to work, for the line of the report.
 
     Raises:
         RuntimeError: It does not answer as it should, or exited; with its own reason.
@@ -63,34 +66,37 @@ async def answers_over_http(program: Program, settings: Settings, said: list[str
         )
         async with process:
             try:
-                url = await _ready(process, said)
+                url = await _read_url(process, stderr_lines)
                 if url is None:
                     await process.wait()
-                    raise RuntimeError(said.pop().removeprefix(f"{settings.COMMAND}: ") if said else "it ended")
-                return await _asked(url, own)
+                    reason = stderr_lines.pop() if stderr_lines else "it ended"
+                    raise RuntimeError(reason.removeprefix(f"{settings.COMMAND}: "))
+                return await _send_requests(url, own)
             finally:
                 with suppress(ProcessLookupError):
                     process.kill()
                 with anyio.CancelScope(shield=True):
-                    await _ready(process, said)
-                said[:] = [line for line in said if not line.startswith(_CAUSED)]
+                    await _read_url(process, stderr_lines)
+                stderr_lines[:] = [line for line in stderr_lines if not line.startswith(_CAUSED)]
 
 
-async def _ready(process: anyio.abc.Process, said: list[str]) -> str | None:
-    """The URL where it listens, once it says so; None if its output ends first."""
+async def _read_url(process: anyio.abc.Process, stderr_lines: list[str]) -> str | None:
+    """Read what the server writes until it names the URL where it listens; None if its output ends first."""
     assert process.stderr is not None
     text = ""
+    url: str | None = None
     async for chunk in process.stderr:
         text += chunk.decode(errors="replace")
-        if found := _READY.search(text):
+        match = _READY.search(text)
+        if match is not None:
+            url = match[1]
             break
-    else:
-        found = None
-    said += [line.strip() for line in text.splitlines() if line.strip()]
-    return found and found[1]
+    stderr_lines += [line.strip() for line in text.splitlines() if line.strip()]
+    return url
 
 
-async def _asked(url: str, settings: Settings) -> str:
+def _base_and_path(url: str, settings: Settings) -> tuple[str, str]:
+    """Return how the server that listens at `url` is reached from this machine: scheme and address, and the path."""
     parts = urlsplit(url)
     scheme = parts.scheme
     address = parts.netloc
@@ -101,7 +107,16 @@ async def _asked(url: str, settings: Settings) -> str:
         path = parts.fragment
     for everywhere, loopback in _ANYWHERE.items():
         address = address.replace(everywhere, loopback)
-    place = f"{scheme}://{address}"
+    return f"{scheme}://{address}", path
+
+
+async def _send_requests(url: str, settings: Settings) -> str:
+    """Send the requests of probes and strangers; return what they found.
+
+    Raises:
+        RuntimeError: an answer is another than it should be.
+    """
+    base, path = _base_and_path(url, settings)
     transport = httpx2.AsyncHTTPTransport(uds=settings.socket, verify=insecure_context())
     async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
 
@@ -109,23 +124,32 @@ async def _asked(url: str, settings: Settings) -> str:
             headers = {"accept": "application/json, text/event-stream"}
             if token is not None:
                 headers["authorization"] = f"Bearer {token}"
-            return (await client.post(place + path, json={}, headers=headers)).status_code
+            return (await client.post(base + path, json={}, headers=headers)).status_code
 
-        if (ready := (await client.get(f"{place}/readyz")).status_code) != 200:
+        ready = (await client.get(f"{base}/readyz")).status_code
+        if ready != 200:
             raise RuntimeError(f"/readyz answers {ready}")
-        answered = await status()
-        if answered not in (400, 401):  # What was sent makes no sense to whom it is let through to.
-            raise RuntimeError(f"who comes without a token is answered with {answered}")
-        words = f"{scheme}, {'asks for a token' if answered == 401 else 'asks nobody for a token'}"
+        without_token = await status()
+        if without_token not in (400, 401):  # The empty message makes no sense to a server that lets it through.
+            raise RuntimeError(f"who comes without a token is answered with {without_token}")
+        asks = "asks for a token" if without_token == 401 else "asks nobody for a token"
+        finding = f"{urlsplit(base).scheme}, {asks}"
         if settings.auth_issuer is None:
-            return words
-        # A token with an unknown key makes the server fetch the issuer's keys.
-        algorithm = next(iter(settings.auth_algorithm), "RS256")
-        token = {"alg": algorithm, "kid": "check", "typ": "at+jwt"}, {"iss": settings.auth_issuer}
-        coded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in token]
-        if (answered := await status(f"{'.'.join(coded)}.AAAA")) != 401:
-            raise RuntimeError(f"the keys of {settings.auth_issuer} cannot be fetched ({answered})")
-        return f"{words}, has the issuer's keys"
+            return finding
+        with_unknown_key = await status(_token_with_unknown_key(settings.auth_issuer, settings))
+        if with_unknown_key != 401:
+            raise RuntimeError(f"the keys of {settings.auth_issuer} cannot be fetched ({with_unknown_key})")
+        return f"{finding}, has the issuer's keys"
+
+
+def _token_with_unknown_key(issuer: str, settings: Settings) -> str:
+    """Return a token that makes the server fetch the issuer's keys, because it knows none of that name."""
+    algorithm = next(iter(settings.auth_algorithm), "RS256")
+    header = {"alg": algorithm, "kid": "check", "typ": "at+jwt"}
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in (header, {"iss": issuer})
+    ]
+    return f"{'.'.join(parts)}.AAAA"
 
 
 async def bus_answers(url: str) -> str:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -84,32 +85,34 @@ def words_of(value: Mapping[str, Any]) -> list[str]:
     return [str(word) for word in words]
 
 
-def is_started_by(value: Any, settings: Settings, url: str | None, noted: Mapping[str, Any]) -> bool:
+def is_started_by(value: Any, settings: Settings, url: str | None, previous: Mapping[str, Any]) -> bool:
     """Return whether an entry starts the server of these settings, in whichever way it was installed.
 
     Args:
         url: the address of the server, if hosts connect to it.
-        noted: the entry of this server that was written last.
+        previous: the entry of this server that was written last.
     """
     if not isinstance(value, dict):
         return False
     entry = cast("dict[str, Any]", value)
     address = _url_of(entry)
-    if address is not None and (address == url or _is_same_machine(address, _url_of(noted))):
+    if address is not None and (address == url or _is_same_machine(address, _url_of(previous))):
         return True
     words = words_of(entry)
-    if not words:
-        return False
-    names = {os.path.splitext(re.split(r"[\\/]", word)[-1])[0] for word in words[:1]}
-    if settings.COMMAND in names:
+    return bool(words) and _starts_server(words[0], words[1:], settings)
+
+
+def _starts_server(program: str, arguments: Sequence[str], settings: Settings) -> bool:
+    """Return whether a command starts the server of these settings, by itself or by uv or Python."""
+    program_name, _ = os.path.splitext(re.split(r"[\\/]", program)[-1])
+    if program_name == settings.COMMAND:
         return True
-    program = names.pop()
-    if program not in ("uv", "uvx") and not program.startswith("python"):
+    if program_name not in ("uv", "uvx") and not program_name.startswith("python"):
         return False
-    if settings.FILE is not None and settings.FILE in words[1:]:
+    if settings.COMMAND in arguments or settings.FILE in arguments:
         return True
     module = settings.COMMAND.replace("-", "_")
-    return settings.COMMAND in words[1:] or ["-m", module] in [words[at : at + 2] for at in range(1, len(words))]
+    return ("-m", module) in pairwise(arguments)
 
 
 def _is_same_machine(address: str, other: str | None) -> bool:
@@ -121,11 +124,11 @@ def _is_same_machine(address: str, other: str | None) -> bool:
         return False
 
 
-def merge(new: Mapping[str, Any], current: Mapping[str, Any], noted: Mapping[str, Any]) -> dict[str, Any]:
+def merge(new: Mapping[str, Any], current: Mapping[str, Any], previous: Mapping[str, Any]) -> dict[str, Any]:
     """Return the new entry with what a person has added to the current one.
 
     Args:
-        noted: the entry that was written last: what is still as it says is ours, and goes if the new one has it not.
+        previous: the entry that was written last: what is still as it says is ours, and goes if the new one has it not.
     """
     merged: dict[str, Any] = {}
     is_same_url = _url_of(new) == _url_of(current)
@@ -134,25 +137,26 @@ def merge(new: Mapping[str, Any], current: Mapping[str, Any], noted: Mapping[str
             # A token is for one server and goes to no other.
             continue
         if key in (*_ENVIRONMENTS, _HEADERS) and isinstance(value, dict):
-            own = new.get(key, {})
-            written = noted.get(key, {})
-            environment = _merge_environment(own, cast("dict[str, Any]", value), written)
+            variables = cast("dict[str, Any]", value)
+            environment = _merge_environment(new.get(key, {}), variables, previous.get(key, {}))
             if environment or key in new:
                 merged[key] = environment
         elif key in new:
             merged[key] = new[key]
-        elif key not in noted or noted[key] != value:
+        elif key not in previous or previous[key] != value:
             merged[key] = value
     for key, value in new.items():
         merged.setdefault(key, value)
     return merged
 
 
-def _merge_environment(new: Mapping[str, Any], current: Mapping[str, Any], noted: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_environment(
+    new: Mapping[str, Any], current: Mapping[str, Any], previous: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return variables: a password or token that a person has filled in stays, unless it is for another address."""
     merged: dict[str, Any] = {}
     for name, value in current.items():
-        is_ours = noted.get(name) == value or "***" in str(value)
+        is_ours = previous.get(name) == value or "***" in str(value)
         if name not in new:
             if not is_ours:
                 merged[name] = value
@@ -270,7 +274,8 @@ def _foreign(document: Mapping[str, Any], entry: Entry, inputs: Sequence[str]) -
     others = dict(document)
     servers = dict(others.pop(entry.container, None) or {})
     servers.pop(entry.name, None)
-    known: Any = others.pop("inputs", None) or []
-    if isinstance(known, list):
-        known = [item for item, name in zip(cast("list[Any]", known), _ids(known), strict=True) if name not in inputs]
-    return json.dumps([others, servers, known], default=repr)
+    foreign_inputs: Any = others.pop("inputs", None) or []
+    if isinstance(foreign_inputs, list):
+        pairs = zip(cast("list[Any]", foreign_inputs), _ids(foreign_inputs), strict=True)
+        foreign_inputs = [item for item, name in pairs if name not in inputs]
+    return json.dumps([others, servers, foreign_inputs], default=repr)

@@ -86,15 +86,15 @@ class _Target:
         return self.settings.entry_name
 
     @property
-    def noted(self) -> Installed:
-        return self.noted_of(self.name)
+    def installation(self) -> Installed:
+        return self.installation_of(self.name)
 
-    def noted_of(self, name: str) -> Installed:
+    def installation_of(self, name: str) -> Installed:
         """Return what was written as the entry `name`, if that was one of this server."""
-        noted = self.journal.entries.get(name)
-        if noted is None or noted.command != self.settings.COMMAND:
+        installation = self.journal.entries.get(name)
+        if installation is None or installation.command != self.settings.COMMAND:
             return Installed()
-        return noted
+        return installation
 
     def read(self) -> tuple[str, dict[str, Any]]:
         """Return the text without what the host would not read, and what it means.
@@ -132,7 +132,7 @@ class _Target:
         value = cast("dict[str, Any]", servers).get(self.name)
         if value is None:
             return None
-        if not is_started_by(value, self.settings, server_url(self.settings), self.noted.entry):
+        if not is_started_by(value, self.settings, server_url(self.settings), self.installation.entry):
             raise Conflict(
                 f"{self.file.path} has another server {quote(self.name)}, which is {quote(server_of(value or {}))}.",
                 "Remove or rename that entry, or give this one another name: --name NAME.",
@@ -328,7 +328,7 @@ def _own_names(target: _Target) -> list[str]:
     names: list[str] = []
     for name, value in cast("dict[str, Any]", servers).items():
         is_wanted = target.settings.name in (None, name)
-        if is_wanted and is_started_by(value, target.settings, url, target.noted_of(name).entry):
+        if is_wanted and is_started_by(value, target.settings, url, target.installation_of(name).entry):
             names.append(name)
     return names
 
@@ -354,7 +354,7 @@ def _plan_installation(target: _Target, text: str) -> _Edit:
     before, document = target.read()
     new = Entry.parse(target.config_format, text)
     current = target.find(document, new.container)
-    earlier = target.noted
+    earlier = target.installation
     own_value = new.value
     input_names = [str(item["id"]) for item in new.inputs]
     stale = [name for name in earlier.inputs if name not in input_names]
@@ -450,8 +450,8 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
     if settings.workspace:
         lines.append("It belongs to the project, and names programs and paths of this machine: mind that in a commit.")
     lines.append(f"Then {load_host(target.host).restart}.")
-    where = f", in {places.project_folder()}" if settings.workspace else ""
-    removal = f"{where}: {typed_command(settings, *_undo_words(target))}"
+    folder_hint = f", in {places.project_folder()}" if settings.workspace else ""
+    removal = f"{folder_hint}: {typed_command(settings, *_undo_words(target))}"
     if not edit.replacement:
         lines.append(f"To undo{removal}")
         return "\n".join(lines)
@@ -498,7 +498,7 @@ def _plan_removal(target: _Target) -> _Edit:
     value = target.find(document, container)
     if value is None:
         raise _not_installed(target, document, container)
-    earlier = target.noted
+    earlier = target.installation
     doomed = Entry(container, target.name, value)
     inputs = earlier.inputs or _inputs_like_ours(document, own_inputs)
     made_keys = target.journal.made_keys
@@ -516,14 +516,14 @@ def _plan_removal(target: _Target) -> _Edit:
         contents = original
     elif target.journal.made_file and _is_empty(target.config_format, after):
         contents = None
-    kept: list[Path] = []
+    kept_backups: list[Path] = []
     for backup in backups_of(target.notes.folder, target.name).values():
         if _has_replaced(target, doomed, backup):
-            kept.append(backup)
+            kept_backups.append(backup)
         else:
             target.notes.remove(backup.name)
     _note_uninstalled(target, contents)
-    return _Edit(contents, backups=kept)
+    return _Edit(contents, backups=kept_backups)
 
 
 def _has_replaced(target: _Target, doomed: Entry, backup: Path) -> bool:
@@ -564,7 +564,7 @@ def _not_installed(target: _Target, document: dict[str, Any], container: str) ->
     others = [
         name
         for name, value in servers.items()
-        if is_started_by(value, target.settings, server_url(target.settings), target.noted_of(name).entry)
+        if is_started_by(value, target.settings, server_url(target.settings), target.installation_of(name).entry)
     ]
     failure = f"{target.file.path} has no entry {quote(target.name)} of {target.settings.COMMAND}."
     if others:

@@ -117,11 +117,11 @@ def project(name: str, source: str) -> dict[str, str]:
         f"src/mcp_{module}/notes.txt": "Change this file and see who notices.\n",
         f"tests/test_{module}.py": _TEST,
     }
-    return {path: _filled(text, name=name, module=module, source=source) for path, text in files.items()}
+    return {path: _fill(text, name=name, module=module, source=source) for path, text in files.items()}
 
 
-def _filled(text: str, **words: str) -> str:
-    return re.sub(r"@(name|module|source)@", lambda found: words[found[1]], text)
+def _fill(text: str, **words: str) -> str:
+    return re.sub(r"@(name|module|source)@", lambda match: words[match[1]], text)
 
 
 @click.command()

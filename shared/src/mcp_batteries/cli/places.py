@@ -79,9 +79,9 @@ class Places:
             packaged = self._packaged(location.windows_package)
             if packaged is not None:
                 return packaged / path.rpartition("/")[2]
-        folder_name, _, below = path.partition("/")
+        folder_name, _, relative = path.partition("/")
         folders = {"~": self.home, "%APPDATA%": self.roaming, "$XDG_CONFIG_HOME": self.config}
-        return folders[folder_name].joinpath(*below.split("/"))
+        return folders[folder_name].joinpath(*relative.split("/"))
 
     def workspace_file(self, host: str) -> Path:
         """Return the configuration file of `host` in the project.
@@ -91,9 +91,9 @@ class Places:
         """
         path = load_host(host).location.workspace
         if path is None:
-            known = [name for name in HOST_NAMES if load_host(name).location.workspace is not None]
+            hosts = [name for name in HOST_NAMES if load_host(name).location.workspace is not None]
             raise Invalid(
-                f"{host} reads no file of a project.", f"Leave out --workspace, or name one of {', '.join(known)}."
+                f"{host} reads no file of a project.", f"Leave out --workspace, or name one of {', '.join(hosts)}."
             )
         project = self.project_folder()
         if os.path.realpath(project) == os.path.realpath(self.home):

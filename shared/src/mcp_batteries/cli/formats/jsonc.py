@@ -272,7 +272,7 @@ class Jsonc:
         if is_same(current, value):
             return text
         if not (isinstance(value, dict) and node.kind == "object"):
-            return apply(text, [Splice(node.start, node.end, _spelled(document, node.start, value, node.start))])
+            return apply(text, [Splice(node.start, node.end, _spell_at(document, node.start, value, node.start))])
         new_members = cast("dict[str, Any]", value)
         for key in current:
             if key not in new_members:
@@ -333,7 +333,7 @@ def _is_on_one_line(text: str, node: _Node) -> bool:
     return bool(node.members) and "\n" not in text[node.start : node.end]
 
 
-def _spelled(document: _Document, line: int, value: Any, place: int) -> str:
+def _spell_at(document: _Document, line: int, value: Any, place: int) -> str:
     """Return a value as it is written at a place, on a line that begins before `line`."""
     indent = _indent_of(document.text, line)
     written = spell_json(value, _indent_unit(document)).replace("\n", "\n" + indent)
@@ -389,6 +389,8 @@ def _at_the_end(document: _Document, node: _Node, piece: str) -> list[Splice]:
 
 def _removal(document: _Document, node: _Node, index: int) -> list[Splice]:
     """Return the splices that take out a member; the comments around it stay."""
+    if _is_alone(document, node):
+        return [Splice(node.start + 1, node.end - 1)]
     text = document.text
     member = node.members[index]
     before = node.members[index - 1].end if index else node.start + 1
@@ -409,7 +411,14 @@ def _removal(document: _Document, node: _Node, index: int) -> list[Splice]:
         comma = node.members[index - 1].comma
         assert comma is not None
         splices.append(Splice(comma, comma + 1))
-    is_alone = len(node.members) == 1 and document.comment_ending_last(node.start, member.start) is None
-    if is_alone and document.comment_ending_last(member.node.end, node.end) is None:
-        return [Splice(node.start + 1, node.end - 1)]
     return splices
+
+
+def _is_alone(document: _Document, node: _Node) -> bool:
+    """Return whether there is one member, and no comment beside it."""
+    if len(node.members) != 1:
+        return False
+    member = node.members[0]
+    before = document.comment_ending_last(node.start, member.start)
+    behind = document.comment_ending_last(member.node.end, node.end)
+    return before is None and behind is None

@@ -183,11 +183,11 @@ class Toml:
         return comments
 
     def put(self, text: str, path: Path, value: Any) -> str:
-        current = self.read(text)
+        document = self.read(text)
         for depth in range(1, len(path)):
-            if not isinstance(value_at(current, path[:depth]) or {}, dict):
+            if not isinstance(value_at(document, path[:depth]) or {}, dict):
                 raise Malformed(f"it has something else under `{'.'.join(map(str, path[:depth]))}`")
-        existing = value_at(current, path)
+        existing = value_at(document, path)
         if existing is None:
             return self._add(text, tuple(map(str, path)), value)
         if is_same(existing, value):
@@ -196,13 +196,18 @@ class Toml:
             if statement.path == tuple(path) and statement.value is not None:
                 return apply(text, [Splice(*statement.value, _spell_value(value))])
         if isinstance(existing, dict) and isinstance(value, dict) and self._has_header(text, path):
-            for key in cast("dict[str, Any]", existing):
-                if key not in value:
-                    text = self.remove(text, [*path, key])
-            for key, item in cast("dict[str, Any]", value).items():
-                text = self.put(text, [*path, key], item)
-            return text
+            new_members = cast("dict[str, Any]", value)
+            return self._put_members(text, path, cast("dict[str, Any]", existing), new_members)
         return self.put(self.remove(text, path), path, value)
+
+    def _put_members(self, text: str, path: Path, existing: dict[str, Any], members: dict[str, Any]) -> str:
+        """Return the text with the members of the table under a header replaced, one line each."""
+        for key in existing:
+            if key not in members:
+                text = self.remove(text, [*path, key])
+        for key, item in members.items():
+            text = self.put(text, [*path, key], item)
+        return text
 
     def remove(self, text: str, path: Path) -> str:
         self.read(text)
@@ -242,11 +247,11 @@ class _InlineTable(NamedTuple):
 
 def _find_inline_table(statements: Sequence[_Statement], path: tuple[str, ...]) -> _InlineTable | None:
     """Return the inline table that a path leads into; None if it leads into none."""
-    found: _InlineTable | None = None
+    table: _InlineTable | None = None
     for statement in statements:
         if statement.value is not None and statement.path == path[: len(statement.path)]:
-            found = _InlineTable(statement.path, statement.value[0])
-    return found
+            table = _InlineTable(statement.path, statement.value[0])
+    return table
 
 
 def _find_section(statements: Sequence[_Statement], table: tuple[str, ...]) -> _Statement | None:
@@ -261,8 +266,8 @@ def _find_section(statements: Sequence[_Statement], table: tuple[str, ...]) -> _
 
 
 def _add_inline(text: str, table: _InlineTable, path: tuple[str, ...], value: Any) -> str:
-    key, *below = path[len(table.path) :]
-    return apply(text, _inline_addition(text, table.start, key, nested(tuple(below), value)))
+    key, *inner_keys = path[len(table.path) :]
+    return apply(text, _inline_addition(text, table.start, key, nested(tuple(inner_keys), value)))
 
 
 def _add_line(text: str, section: _Statement | None, path: tuple[str, ...], value: Any) -> str:
