@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["ConfigFormat", "Malformed", "Path", "Splice", "apply", "is_same", "line_break", "nested", "value_at"]
+__all__ = [
+    "ConfigFormat",
+    "Malformed",
+    "Path",
+    "Splice",
+    "apply",
+    "is_same",
+    "line_break",
+    "nested",
+    "put_members",
+    "value_at",
+]
 
 # The keys, and positions in arrays, from the root to a value.
 Path = Sequence[str | int]
@@ -94,6 +105,25 @@ def nested(path: Path, value: Any) -> Any:
     for key in reversed(path):
         value = [value] if isinstance(key, int) else {key: value}
     return value
+
+
+def put_members(
+    config_format: ConfigFormat, text: str, path: Path, existing: Iterable[str], members: Mapping[str, Any]
+) -> str:
+    """Return the text with the object at `path` holding `members`, each edited where it stands.
+
+    Args:
+        existing: the keys that the object has.
+
+    Raises:
+        Malformed: the text cannot be edited.
+    """
+    for key in existing:
+        if key not in members:
+            text = config_format.remove(text, [*path, key])
+    for key, item in members.items():
+        text = config_format.put(text, [*path, key], item)
+    return text
 
 
 def value_at(value: Any, path: Path) -> Any:

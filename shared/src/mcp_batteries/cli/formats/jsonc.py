@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from mcp_batteries.cli.formats.base import Malformed, Path, Splice, apply, is_same, line_break, nested
+from mcp_batteries.cli.formats.base import Malformed, Path, Splice, apply, is_same, line_break, nested, put_members
 from mcp_batteries.cli.spelling import spell, spell_json
 
 __all__ = ["Jsonc"]
@@ -273,13 +273,7 @@ class Jsonc:
             return text
         if not (isinstance(value, dict) and node.kind == "object"):
             return apply(text, [Splice(node.start, node.end, _spell_at(document, node.start, value, node.start))])
-        new_members = cast("dict[str, Any]", value)
-        for key in current:
-            if key not in new_members:
-                text = self.remove(text, [*path, key])
-        for key, item in new_members.items():
-            text = self.put(text, [*path, key], item)
-        return text
+        return put_members(self, text, path, current, cast("dict[str, Any]", value))
 
     def remove(self, text: str, path: Path) -> str:
         document = _Document(text)

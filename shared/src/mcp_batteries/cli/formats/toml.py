@@ -8,7 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from mcp_batteries.cli.formats.base import Malformed, Path, Splice, apply, is_same, line_break, nested, value_at
+from mcp_batteries.cli.formats.base import (
+    Malformed,
+    Path,
+    Splice,
+    apply,
+    is_same,
+    line_break,
+    nested,
+    put_members,
+    value_at,
+)
 from mcp_batteries.cli.spelling import spell
 
 __all__ = ["Toml"]
@@ -196,18 +206,8 @@ class Toml:
             if statement.path == tuple(path) and statement.value is not None:
                 return apply(text, [Splice(*statement.value, _spell_value(value))])
         if isinstance(existing, dict) and isinstance(value, dict) and self._has_header(text, path):
-            new_members = cast("dict[str, Any]", value)
-            return self._put_members(text, path, cast("dict[str, Any]", existing), new_members)
+            return put_members(self, text, path, cast("dict[str, Any]", existing), cast("dict[str, Any]", value))
         return self.put(self.remove(text, path), path, value)
-
-    def _put_members(self, text: str, path: Path, existing: dict[str, Any], members: dict[str, Any]) -> str:
-        """Return the text with the members of the table under a header replaced, one line each."""
-        for key in existing:
-            if key not in members:
-                text = self.remove(text, [*path, key])
-        for key, item in members.items():
-            text = self.put(text, [*path, key], item)
-        return text
 
     def remove(self, text: str, path: Path) -> str:
         self.read(text)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import yaml
 
-from mcp_batteries.cli.formats.base import Malformed, Path, Splice, apply, is_same, line_break, nested
+from mcp_batteries.cli.formats.base import Malformed, Path, Splice, apply, is_same, line_break, nested, put_members
 from mcp_batteries.cli.spelling import spell
 
 __all__ = ["Yaml"]
@@ -106,12 +106,7 @@ class Yaml:
                 start = text.index(":", pair[0].end_mark.index) + 1
                 written = " " + written
             return apply(text, [Splice(start, _end(pair), written)])
-        for name in cast("dict[str, Any]", existing):
-            if name not in value:
-                text = self.remove(text, [*path, name])
-        for name, item in cast("dict[str, Any]", value).items():
-            text = self.put(text, [*path, name], item)
-        return text
+        return put_members(self, text, path, cast("dict[str, Any]", existing), cast("dict[str, Any]", value))
 
     def remove(self, text: str, path: Path) -> str:
         holder = _node_at(text, path[:-1])
