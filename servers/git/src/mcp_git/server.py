@@ -54,7 +54,7 @@ def build(settings: Settings) -> Assembled:
         settings,
         rooms=[read, write, remote, resources, Prompts(policy, resources.attach), completions],
         dependencies=[policy, git, OperationRunner(git), Worktrees(git, policy)],
-        time_limits=TimeLimits(here=settings.timeout, open_world=settings.remote_timeout),
+        time_limits=TimeLimits(own_data=settings.timeout, open_world=settings.remote_timeout),
         sources=[RepositoryWatcher(policy, git, resources.read_text, settings)],
         withholds=lambda declared: ClosedGate([f"--{gate}" for gate in declared.gates if gate not in open_gates]),
         follows=ChangeFeedConfig(

@@ -59,14 +59,14 @@ class _Script:
     Attributes:
         printed: what was printed and not yet sent.
         printed_characters: the length of that.
-        sent: when something was sent, by the monotonic clock.
+        last_sent: when something was sent, by the monotonic clock.
     """
 
     source: BinaryIO
     sink: BinaryIO
     printed: list[str] = field(default_factory=list[str])
     printed_characters: int = 0
-    sent: float = 0.0
+    last_sent: float = 0.0
 
     def run(self, script: str, functions: list[str], reporting: list[str]) -> dict[str, Any]:
         """Run it to its end, and return the error that ended it, or what lists it read."""
@@ -116,7 +116,7 @@ class _Script:
         self.printed.append(text)
         self.printed_characters += len(text)
         is_much = self.printed_characters >= _MAX_PRINTED_CHARACTERS
-        if is_much or time.monotonic() - self.sent > _PRINTING_SECONDS:
+        if is_much or time.monotonic() - self.last_sent > _PRINTING_SECONDS:
             self._send_printed()
 
     def _send_printed(self) -> None:
@@ -127,7 +127,7 @@ class _Script:
             message = {"printed": text[start : start + _MAX_PRINTED_CHARACTERS]}
             self.sink.write(json.dumps(message).encode() + b"\n")
         self.sink.flush()
-        self.sent = time.monotonic()
+        self.last_sent = time.monotonic()
 
 
 def main() -> None:

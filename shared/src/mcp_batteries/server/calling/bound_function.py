@@ -39,11 +39,11 @@ class TimeLimits:
     """Seconds after which blocking work is ended.
 
     Attributes:
-        here: of work on the server's own data.
+        own_data: of work on the server's own data.
         open_world: of tools that reach other systems.
     """
 
-    here: float
+    own_data: float
     open_world: float
 
 
@@ -98,8 +98,8 @@ def bind_tool(
     work_seconds = None
     planning_seconds = None
     if limits is not None:
-        work_seconds = limits.open_world if declared.open_world else limits.here
-        planning_seconds = limits.here
+        work_seconds = limits.open_world if declared.open_world else limits.own_data
+        planning_seconds = limits.own_data
         if not bound.is_async:
             seconds = work_seconds + _GRACE_SECONDS
     arguments: dict[str, _Argument] = {}
@@ -148,27 +148,31 @@ class _BoundFunction:
             else:
                 self._inject(name, hints.get(name), types.get(name), dependencies)
 
-    def _inject(self, name: str, hint: Any, wanted: Any, dependencies: Sequence[object]) -> None:
-        """Find what a parameter before the `*` gets."""
+    def _inject(self, name: str, hint: Any, declared_type: Any, dependencies: Sequence[object]) -> None:
+        """Find what a parameter before the `*` gets.
+
+        Raises:
+            TypeError: the server has nothing of its type, or several such things.
+        """
         marker = _find_metadata(hint, Consented)
         if marker is not None:
             self.consented = name, marker
             return
-        if wanted is CancelToken:
+        if declared_type is CancelToken:
             if self.is_async:
                 raise TypeError(f"`{self.name}` is `async def`, so it is cancelled itself and needs no token")
             self._cancel_parameter = name
             return
-        if wanted is Context or get_origin(wanted) is Context:
+        if declared_type is Context or get_origin(declared_type) is Context:
             if not self.is_async:
                 raise TypeError(f"`{self.name}` has to be `async def` to use the SDK's context")
             self._take_context(name)
             return
-        if wanted is CallOrigin:
+        if declared_type is CallOrigin:
             self._take_context(name)
             self._takes_origin = True
             return
-        matches = [item for item in dependencies if isinstance(wanted, type) and isinstance(item, wanted)]
+        matches = [item for item in dependencies if isinstance(declared_type, type) and isinstance(item, declared_type)]
         if len(matches) != 1:
             raise TypeError(
                 f"`{self.name}`: the server has {len(matches)} dependencies that `{name}` can be; what callers send "
@@ -192,6 +196,23 @@ class _BoundFunction:
             long: whether it can take seconds.
             changes: whether it changes something, so that the message tells of what may be done.
         """
+        arguments = await self._function_arguments(values)
+        if self.is_async:
+            return await self.function(**arguments)
+
+        def run(cancel: CancelToken) -> Any:
+            if self._cancel_parameter is not None:
+                arguments[self._cancel_parameter] = cancel
+            return self.function(**arguments)
+
+        if changes:
+            return await run_in_thread(
+                run, seconds=seconds, description=work, long=long, next_move=NEXT_AFTER_UNFINISHED_CHANGE
+            )
+        return await run_in_thread(run, seconds=seconds, description=work, long=long)
+
+    async def _function_arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all that the function gets: dependencies, parsed values, its plan, its context or origin."""
         arguments = dict(self._injected)
         for name, argument in self.arguments.items():
             value = values[name]
@@ -209,19 +230,7 @@ class _BoundFunction:
             if self._takes_origin:
                 context = _read_origin(self.name, context)
             arguments[self.context_parameter] = context
-        if self.is_async:
-            return await self.function(**arguments)
-
-        def run(cancel: CancelToken) -> Any:
-            if self._cancel_parameter is not None:
-                arguments[self._cancel_parameter] = cancel
-            return self.function(**arguments)
-
-        if changes:
-            return await run_in_thread(
-                run, seconds=seconds, description=work, long=long, next_move=NEXT_AFTER_UNFINISHED_CHANGE
-            )
-        return await run_in_thread(run, seconds=seconds, description=work, long=long)
+        return arguments
 
 
 def _read_origin(tool: str, context: Context) -> CallOrigin:
@@ -283,13 +292,13 @@ class _Argument:
 
 
 def _read_argument(
-    function: str, parameter: inspect.Parameter, hint: Any, wanted: Any, dependencies: Sequence[object]
+    function: str, parameter: inspect.Parameter, hint: Any, declared_type: Any, dependencies: Sequence[object]
 ) -> _Argument:
     """Read what a function's signature says of an argument.
 
     Args:
         hint: its annotation with the metadata.
-        wanted: its type.
+        declared_type: its type.
 
     Raises:
         TypeError: the parser makes something else, or the default is no text that it could parse.
@@ -299,7 +308,7 @@ def _read_argument(
         _refuse_unparsed(function, parameter.name, hint)
         return _Argument(parameter.replace(annotation=hint))
     types = _read_types(marker.parse)
-    if _without_none(types["return"]) != _without_none(wanted):
+    if _without_none(types["return"]) != _without_none(declared_type):
         raise TypeError(
             f"`{function}`: {marker.parse.__qualname__} does not return what `{parameter.name}` is; one parser makes "
             "the whole value, also of a list"
@@ -392,9 +401,9 @@ def _find_metadata(hint: Any, kind: type[T]) -> T | None:
     return None
 
 
-def _without_none(wanted: Any) -> set[Any]:
+def _without_none(hint: Any) -> set[Any]:
     """Return the members of a union, other than None; a type alone is its only member."""
-    members = {wanted}
-    if get_origin(wanted) in (Union, UnionType):
-        members = set(get_args(wanted))
+    members = {hint}
+    if get_origin(hint) in (Union, UnionType):
+        members = set(get_args(hint))
     return members - {NoneType}

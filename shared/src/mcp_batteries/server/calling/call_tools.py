@@ -216,12 +216,12 @@ class CallReadingTools(_Batch):
         tool = self.table().get(call.name)
         if tool is None or self._reads(call.name) or _is_dry_run(call, tool):
             return ""
-        ways = ["by itself"]
+        alternatives = ["by itself"]
         if RUN_SCRIPT in self.table() and call.name != RUN_SCRIPT:
-            ways.append(f"in `{RUN_SCRIPT}`")
+            alternatives.append(f"in `{RUN_SCRIPT}`")
         if isinstance(tool, StrictTool) and tool.reads_in_dry_run:
-            ways.append("here with dry_run=true")
-        return f"changes things, so call it {', or '.join(ways)}"
+            alternatives.append("here with dry_run=true")
+        return f"changes things, so call it {', or '.join(alternatives)}"
 
     def can_change(self, call: Call) -> bool:
         return False

@@ -112,17 +112,17 @@ def is_answering_script() -> bool:
     return _goes_to_script.get()
 
 
-def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
-    """Format lines of paths: a prefix for each, the path, and numbered lines below it.
+def group_by_folder(entries: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
+    """Format entries, each a prefix, a path and the numbered lines below it, as lines.
 
     Long parts appear once: a path before a single line, otherwise above all its lines; a folder above the names of
     several files in a row, where each name begins with a space. A path that would read as another line begins with
     `./`.
     """
     if is_answering_script():
-        return _whole_paths(found)
+        return _whole_paths(entries)
     lines: list[str] = []
-    for folder, rows in groupby(found, key=lambda row: _folder(row[1])):
+    for folder, rows in groupby(entries, key=lambda row: _folder(row[1])):
         files = list(rows)
         saved_bytes = (len(folder) - 1) * len(files) - len(folder) - 1
         has_folder_line = saved_bytes >= _MIN_SAVED_BYTES
@@ -143,9 +143,9 @@ def group_by_folder(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str
     return lines
 
 
-def _whole_paths(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
+def _whole_paths(entries: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
     lines: list[str] = []
-    for prefix, path, numbered_lines in found:
+    for prefix, path, numbered_lines in entries:
         if numbered_lines:
             lines.extend(f"{prefix}{path}:{line}" for line in numbered_lines)
         else:

@@ -119,12 +119,12 @@ class ScriptCalls:
     def _find_other_names(self, script: str) -> dict[str, str]:
         """Return the tools that a script calls by other names, such as those without the prefix of their server."""
         tools = self._functions
-        found: dict[str, str] = {}
+        own_names: dict[str, str] = {}
         for name in dict.fromkeys(_CALLED.findall(script)):
             own_name = self.names.resolve(name)
             if own_name in tools and name not in tools:
-                found[name] = own_name
-        return found
+                own_names[name] = own_name
+        return own_names
 
     async def _make(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Return the text of an answer.
@@ -297,10 +297,10 @@ def _without_fence(script: str) -> str:
 
 def _describe_output(outcome: Outcome, output: str) -> list[str]:
     """Say what of the output of a script is missing in the answer."""
-    shown = len(output.encode())
-    printed = len(outcome.output.encode()) + outcome.left_out
-    if printed > shown:
-        return [f"cut: {shown:,} of {printed:,} bytes that it printed; print less, or raise max_bytes"]
+    shown_bytes = len(output.encode())
+    printed_bytes = len(outcome.output.encode()) + outcome.left_out
+    if printed_bytes > shown_bytes:
+        return [f"cut: {shown_bytes:,} of {printed_bytes:,} bytes that it printed; print less, or raise max_bytes"]
     if not outcome.error and not output:
         return ["the script printed nothing"]
     return []

@@ -90,11 +90,11 @@ class StrictTool(Tool):
             Problem: the method or the check refused; the text is for the caller.
             UnexpectedToolError: anything else; the caller learns only that the server failed.
         """
-        sent = arguments
+        sent_arguments = arguments
         if self.adapt is not None:
             arguments = dict(self.adapt(arguments))
         values = check_arguments(self.name, self.fn_metadata.arg_model, self.parameters, arguments)
-        self._check_mirrored(sent, values)
+        self._check_mirrored(sent_arguments, values)
         try:
             question = await self._ask_consent(arguments, values, context)
             if question is not None:
@@ -113,13 +113,13 @@ class StrictTool(Tool):
         except (Exception, SystemExit) as defect:
             raise self._explain_defect(defect) from defect
 
-    def _check_mirrored(self, sent: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    def _check_mirrored(self, sent_arguments: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         """Refuse a call whose mirrored arguments were sent in another form than the one that is used.
 
         A proxy that decides who may use what sees only the header, which has the name and value as they were sent.
         """
         for name in self.mirrored:
-            value = sent.get(name)
+            value = sent_arguments.get(name)
             if value is None:
                 value = self.fn_metadata.arg_model.model_fields[name].default
             if values[name] != value:

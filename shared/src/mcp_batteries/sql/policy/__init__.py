@@ -107,9 +107,9 @@ class Policy(ABC, Generic[T, R]):
         self.databases: dict[str, Database] = {}
         self.parts: Mapping[str, VisibleSchema] = {}
 
-    def serve(self, wanted: str, address: str) -> None:
-        """Serve a database, under the wanted name or a similar free one."""
-        plain = to_name(wanted) or "database"
+    def serve(self, preferred_name: str, address: str) -> None:
+        """Serve a database, under its preferred name or a similar free one."""
+        plain = to_name(preferred_name) or "database"
         if plain in self.RESERVED_NAMES:
             plain = f"{plain}_db"
         name = plain
@@ -150,7 +150,7 @@ class Policy(ABC, Generic[T, R]):
             raise Unavailable(f"{quote(folder or '')} is not a folder.", "Name one that exists as --files.")
 
     def new_file(self, name: str, endings: Sequence[str]) -> NewFile:
-        """A new file in the folder for files."""
+        """Return a new file in the folder for files."""
         return NewFile(*self._file(name, endings))
 
     def new_row_file(self, name: str) -> NewFile:
@@ -162,16 +162,16 @@ class Policy(ABC, Generic[T, R]):
         return self.served_file(name, READ_FILE_SUFFIXES)
 
     def served_file(self, name: str, endings: Sequence[str]) -> ServedFile:
-        """A file in the folder for files, or below it."""
-        return ServedFile(*self._file(name, endings, below=True))
+        """Return a file in the folder for files, or below it."""
+        return ServedFile(*self._file(name, endings, in_subfolders=True))
 
-    def _file(self, name: str, endings: Sequence[str], *, below: bool = False) -> tuple[str, str]:
+    def _file(self, name: str, endings: Sequence[str], *, in_subfolders: bool = False) -> tuple[str, str]:
         if self.folder is None:
             raise Refused("There is no folder for files here.", "The operator can name one with `--files`.")
         name = to_posix_path(name)
         if not is_relative_path(name):
             raise Refused(f"{quote(name)} is not a name of a file here.", _NAMED)
-        if not below and ("/" in name or len(name) > 200):
+        if not in_subfolders and ("/" in name or len(name) > 200):
             raise Refused(f"{quote(name)} is not a plain file name.", "New files lie directly in the folder for files.")
         if not name.lower().endswith(tuple(endings)):
             raise Invalid(f"{quote(name)} has the wrong ending.", f"It must end in {' or '.join(endings)}.")
@@ -268,8 +268,8 @@ class Policy(ABC, Generic[T, R]):
         top = f"{self.SCHEME}://"
         if not uri.lower().startswith(top):
             return None
-        rest, _, query = uri[len(top) :].partition("?")
-        first, *path = rest.rstrip("/").split("/")
+        location, _, query = uri[len(top) :].partition("?")
+        first, *path = location.rstrip("/").split("/")
         if first.lower() == ".queries":
             name = unquote("/".join(path))
             if saved is None or name not in saved:
