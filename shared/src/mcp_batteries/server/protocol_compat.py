@@ -37,15 +37,27 @@ async def adapt_to_revision(ctx: ServerRequestContext[Any], call_next: CallNext)
     Raises:
         MCPError: the parameters do not fit the request; the error says which are wrong.
     """
-    params = ctx.params or {}
+    sent_params = ctx.params or {}
     if ctx.method == "tools/call":
-        call = normalize_call(params)
+        call = normalize_call(sent_params)
         if call != ctx.params:
             ctx = replace(ctx, params=call)
+    return _adapt_result(ctx, await _answer(ctx, call_next, sent_params))
+
+
+async def _answer(ctx: ServerRequestContext[Any], call_next: CallNext, sent_params: Mapping[str, Any]) -> HandlerResult:
+    """Return the result of a request.
+
+    Args:
+        sent_params: the parameters as the client sent them, for the error.
+
+    Raises:
+        MCPError: the parameters do not fit the request; the error says which are wrong.
+    """
     try:
-        result = await call_next(ctx)
+        return await call_next(ctx)
     except ValidationError as error:
-        mistakes = _describe_mistakes(error, params)
+        mistakes = _describe_mistakes(error, sent_params)
         message = f"{_SDK_MESSAGE}: {mistakes}." if mistakes else _SDK_MESSAGE
         raise MCPError(INVALID_PARAMS, message) from error
     except MCPError as error:
@@ -53,6 +65,10 @@ async def adapt_to_revision(ctx: ServerRequestContext[Any], call_next: CallNext)
         if error.error.code == INVALID_PARAMS and error.error.message == _SDK_MESSAGE:
             raise MCPError(INVALID_PARAMS, "It came before the handshake. Send `initialize` first.") from error
         raise
+
+
+def _adapt_result(ctx: ServerRequestContext[Any], result: HandlerResult) -> HandlerResult:
+    """Return a result without the blocks that the client's revision does not know."""
     if ctx.protocol_version >= _LINKS_SINCE or not isinstance(result, dict):
         return result
     if ctx.method == "tools/call":

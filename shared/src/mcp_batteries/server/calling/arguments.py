@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -144,25 +144,29 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
     mistakes = _name_mistakes(renamed, schema)
     values: dict[str, Any] = {}
     for name, value in renamed.items():
-        if name not in properties:
-            continue
-        if _is_left_out(name, value, model, schema):
+        if name not in properties or _is_left_out(name, value, model, schema):
             continue
         values[name] = _shorten_page(name, _interpret(value, properties[name]), properties)
         mistakes.extend(_booleans_for_numbers(values[name], properties[name], f"`{name}`"))
-    advice = f"Its arguments are: {', '.join(f'`{name}`' for name in properties) or 'none'}."
-    if not mistakes:
-        try:
-            checked = model.model_validate(values)
-        except ValidationError as error:
-            errors = error.errors(include_url=False)
-            mistakes = [_describe_mistake(dict(item), schema) for item in errors]
-            forms = [_describe_form(str(item["loc"][0]), properties) for item in errors if item["loc"]]
-            advice = " ".join(dict.fromkeys(filter(None, forms))) or advice
-        else:
-            fields = type(checked).model_fields.items()
-            return {field.alias or name: getattr(checked, name) for name, field in fields}
-    raise Invalid(f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", advice)
+    if mistakes:
+        raise _refusal(tool, mistakes, _list_arguments(properties))
+    try:
+        checked = model.model_validate(values)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        forms = [_describe_form(str(item["loc"][0]), properties) for item in errors if item["loc"]]
+        advice = " ".join(dict.fromkeys(filter(None, forms))) or _list_arguments(properties)
+        raise _refusal(tool, [_describe_mistake(dict(item), schema) for item in errors], advice) from None
+    fields = type(checked).model_fields.items()
+    return {field.alias or name: getattr(checked, name) for name, field in fields}
+
+
+def _refusal(tool: str, mistakes: Sequence[str], advice: str) -> Invalid:
+    return Invalid(f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", advice)
+
+
+def _list_arguments(properties: Mapping[str, Schema]) -> str:
+    return f"Its arguments are: {', '.join(f'`{name}`' for name in properties) or 'none'}."
 
 
 def _shorten_page(name: str, value: object, properties: Mapping[str, Schema]) -> object:
@@ -382,33 +386,59 @@ def _describe_mistake(error: dict[str, Any], schema: Schema) -> str:
 
     Where an object is shown without its members, what is wrong with one of them is said in pydantic's words.
     """
+    steps: tuple[str | int, ...] = error["loc"]
+    if error["type"] == "extra_forbidden":
+        *steps_of_object, name = steps
+        return f"`{_locate(steps_of_object, schema).location}` has no field {quote(str(name))}"
+    value = _locate(steps, schema)
+    match error["type"]:
+        case "missing":
+            return f"`{value.location}` is required ({_describe_schema(value.schema)})"
+        case "value_error" | "assertion_error":
+            return f"`{value.location}`: {_describe_refusal(str(error['msg']), error['input'])}"
+        case _:
+            requirement = f"must be {_describe_schema(value.schema)}"
+            if not value.is_shown:
+                requirement = _describe_requirement(str(error["msg"]))
+            return f"`{value.location}` {requirement}, not {_describe_value(error['input'])}"
+
+
+class _LocatedValue(NamedTuple):
+    """The value at a location of pydantic's, in the schema that the client was shown.
+
+    Attributes:
+        location: as a caller writes it, such as `edits[0].old_text`.
+        schema: what the value may be; empty if that is not shown.
+        is_shown: whether the objects around it are shown with their members.
+    """
+
+    location: str
+    schema: Schema
+    is_shown: bool
+
+
+def _locate(steps: Sequence[str | int], schema: Schema) -> _LocatedValue:
+    """Follow a location of pydantic's through a schema.
+
+    The steps that only name one of several allowed shapes are no members, and left out.
+    """
     location = ""
-    node: Schema = schema
     is_shown = True
-    for step in cast("tuple[str | int, ...]", error["loc"]):
+    for step in steps:
         if isinstance(step, int):
             location += f"[{step}]"
-            node = node.get("items", {})
+            schema = schema.get("items", {})
             continue
-        child = _member_schema(node, step)
-        if child is not None:
+        member = _member_schema(schema, step)
+        if member is not None:
             location = f"{location}.{step}" if location else step
-            node = child
-        elif error["type"] == "extra_forbidden" and step == error["loc"][-1]:
-            return f"`{location}` has no field {quote(step)}"
-        elif not is_shown or _is_of_any_members(node):
+            schema = member
+        elif not is_shown or _is_of_any_members(schema):
             is_shown = False
-            node = {}
+            schema = {}
             if step != _KEY_STEP:
                 location += f".{step}"
-    if error["type"] == "missing":
-        return f"`{location}` is required ({_describe_schema(node)})"
-    if error["type"] in ("value_error", "assertion_error"):
-        return f"`{location}`: {_describe_refusal(str(error['msg']), error['input'])}"
-    requirement = f"must be {_describe_schema(node)}"
-    if not is_shown:
-        requirement = _describe_requirement(str(error["msg"]))
-    return f"`{location}` {requirement}, not {_describe_value(error['input'])}"
+    return _LocatedValue(location, schema, is_shown)
 
 
 def _describe_requirement(message: str) -> str:
