@@ -145,38 +145,29 @@ class _Batch:
 
     async def call_all(self, objects: Sequence[Mapping[str, Mapping[str, Any]]], max_bytes: int) -> CallToolResult:
         """Return the answers of all calls, each given as `{NAME: ARGUMENTS}`."""
-        calls: list[Call] = []
-        for named in objects:
-            calls.extend(Call(name, arguments) for name, arguments in named.items())
-        if not calls:
-            raise Invalid("`calls` names no tool.", f"Write `calls` as {_FORM_OF_CALLS}.")
-        if any(call.name == CALL_TOOLS for call in calls):
-            raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
-        began = time.monotonic()
-        answers: list[Answer] = []
-        reason = ""
+        calls = _parse_calls(objects)
         max_bytes = max(max_bytes, _MIN_ANSWER_BYTES * len(calls))
-        for number, call in enumerate(calls):
-            if time.monotonic() - began > _MAX_SECONDS:
-                reason = f"{_MAX_SECONDS:.0f} s are over"
-                break
-            if refusal := self.refuse(call):
-                reason = f"{number + 1} {call.name} {refusal}"
-                break
-            # A page that is too long in the end is made again; one that was too short costs the caller a call.
-            sizes = [_size(answer.text) for answer in answers]
-            sizes += [_EXPECTED_ANSWER_BYTES] * (len(calls) - number - 1)
-            sizes.append(max_bytes)
-            answer = await _make_call(call, self._limit_page(call, _share(sizes, max_bytes)))
-            answers.append(answer)
-            if answer.asks:
-                reason = f"{len(answers)} {call.name} asks the user"
-                break
-            if answer.failed and self.can_change(call):
-                reason = f"{len(answers)} {call.name} failed"
-                break
+        answers, reason = await self._make_calls(calls, max_bytes)
         await self._shorten(calls, answers, max_bytes)
         return _page(calls, answers, reason, max_bytes)
+
+    async def _make_calls(self, calls: Sequence[Call], max_bytes: int) -> tuple[list[Answer], str]:
+        """Make calls in turn; return their answers, and why the others were not made (empty if all were)."""
+        began = time.monotonic()
+        answers: list[Answer] = []
+        for number, call in enumerate(calls, start=1):
+            if time.monotonic() - began > _MAX_SECONDS:
+                return answers, f"{_MAX_SECONDS:.0f} s are over"
+            if refusal := self.refuse(call):
+                return answers, f"{number} {call.name} {refusal}"
+            share = _share_of_next(answers, len(calls), max_bytes)
+            answer = await _make_call(call, self._limit_page(call, share))
+            answers.append(answer)
+            if answer.asks:
+                return answers, f"{number} {call.name} asks the user"
+            if answer.failed and self.can_change(call):
+                return answers, f"{number} {call.name} failed"
+        return answers, ""
 
     async def _shorten(self, calls: Sequence[Call], answers: list[Answer], max_bytes: int) -> None:
         """Repeat calls whose page is longer than the space that is finally left for it.
@@ -302,6 +293,22 @@ class RunScriptAlone:
         return await self.calls.run(script, max_bytes)
 
 
+def _parse_calls(objects: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[Call]:
+    """Return the calls in a list of `{NAME: ARGUMENTS}`.
+
+    Raises:
+        Invalid: there are none, or one is of `call_tools` itself.
+    """
+    calls: list[Call] = []
+    for named in objects:
+        calls.extend(Call(name, arguments) for name, arguments in named.items())
+    if not calls:
+        raise Invalid("`calls` names no tool.", f"Write `calls` as {_FORM_OF_CALLS}.")
+    if any(call.name == CALL_TOOLS for call in calls):
+        raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
+    return calls
+
+
 def _is_dry_run(call: Call, tool: Tool) -> bool:
     """Return whether a call only shows what it would do, by a tool that then does nothing but read.
 
@@ -357,12 +364,22 @@ def _size(text: str) -> int:
     return len(text.encode())
 
 
-def _share(sizes: Sequence[int], most: int) -> int:
-    """Return the most bytes that each answer may have, so that all together have at most `most`."""
-    remaining = most
+def _share_of_next(answers: Sequence[Answer], call_count: int, max_bytes: int) -> int:
+    """Return how many bytes the next answer may have, if those behind it turn out as short as most.
+
+    A page that is too long in the end is made again; one that was too short costs the caller a call.
+    """
+    sizes = [_size(answer.text) for answer in answers]
+    sizes += [_EXPECTED_ANSWER_BYTES] * (call_count - len(answers) - 1)
+    return _share([*sizes, max_bytes], max_bytes)
+
+
+def _share(sizes: Sequence[int], max_bytes: int) -> int:
+    """Return the most bytes that each answer may have, so that all together have at most `max_bytes`."""
+    remaining = max_bytes
     for number, size in enumerate(sorted(sizes)):
         share = remaining // (len(sizes) - number)
         if size > share:
             return share
         remaining -= size
-    return most
+    return max_bytes

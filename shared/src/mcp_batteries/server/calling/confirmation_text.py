@@ -154,16 +154,28 @@ class _File(NamedTuple):
 
 def _files_in(name: str, value: Any) -> list[_File]:
     """Return the files in an argument: a list of objects with a `path`, or `texts` by file name."""
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        if all(isinstance(item, dict) and "path" in item for item in items):
-            objects = cast("list[dict[str, Any]]", items)
-            return [_File(str(item["path"]), _describe_size(item), _text_of(item)) for item in objects]
-    if name == "texts" and isinstance(value, dict):
-        texts = cast("dict[str, Any]", value)
-        if all("." in name and isinstance(text, str | None) for name, text in texts.items()):
-            return [_File(name, _describe_size({"content": text}), text or "") for name, text in texts.items()]
-    return []
+    match value:
+        case list():
+            return _files_in_list(cast("list[Any]", value))
+        case dict() if name == "texts":
+            return _files_in_texts(cast("dict[str, Any]", value))
+        case _:
+            return []
+
+
+def _files_in_list(items: Sequence[Any]) -> list[_File]:
+    """Return a file for each object with a `path`; none if an item is something else."""
+    if not all(isinstance(item, dict) and "path" in item for item in items):
+        return []
+    objects = cast("Sequence[dict[str, Any]]", items)
+    return [_File(str(item["path"]), _describe_size(item), _text_of(item)) for item in objects]
+
+
+def _files_in_texts(texts: Mapping[str, Any]) -> list[_File]:
+    """Return a file for each text, which is None where the file is deleted; none if a name has no ending."""
+    if not all("." in name and isinstance(text, str | None) for name, text in texts.items()):
+        return []
+    return [_File(name, _describe_size({"content": text}), text or "") for name, text in texts.items()]
 
 
 def _text_of(item: Mapping[str, Any]) -> str:

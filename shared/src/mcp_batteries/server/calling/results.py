@@ -182,16 +182,7 @@ def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[
         case CallToolResult():
             return value
         case DataResult():
-            left_out = set(value.LEFT_OUT_OF_SCRIPTS if is_answering_script() else ())
-            data: Any = value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
-            if type(value).text is not DataResult.text:
-                return _wire(value.text(), value.links(), structuredContent=clean(data))
-            try:
-                text = _encoded(data)
-            except _NOT_UTF_8:
-                data = _replace_surrogates(data)
-                text = _encoded(data)
-            return _wire(text, value.links(), structuredContent=data)
+            return _data_to_wire(value)
         case str():
             return _wire(value)
         case BaseModel():
@@ -201,15 +192,26 @@ def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[
             return CallToolResult(content=list(blocks))
         # An `isinstance` of a protocol costs more than all the rest here.
         case _ if callable(getattr(value, "text", None)):
-            view_data: Any = None
-            if views:
-                view_data = getattr(value, "for_views", None)
             text = cast("TextResult", value).text()
-            if view_data:
+            if views and (view_data := getattr(value, "for_views", None)):
                 return _wire(text, _meta=clean(view_data))
             return _wire(text)
         case _:
             raise TypeError(f"a tool returned {type(value).__name__}")
+
+
+def _data_to_wire(result: DataResult) -> dict[str, Any]:
+    """Return data in wire form, with their own text, or with themselves as JSON."""
+    left_out = set(result.LEFT_OUT_OF_SCRIPTS if is_answering_script() else ())
+    data: Any = result.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
+    if type(result).text is not DataResult.text:
+        return _wire(result.text(), result.links(), structuredContent=clean(data))
+    try:
+        text = _encoded(data)
+    except _NOT_UTF_8:
+        data = _replace_surrogates(data)
+        text = _encoded(data)
+    return _wire(text, result.links(), structuredContent=data)
 
 
 def clean(data: Any) -> Any:
