@@ -143,7 +143,7 @@ def test_what_looks_or_is_called_like_a_secret_is_masked(said: Any, rest: Any) -
 
 
 def test_the_file_is_bounded_and_a_long_message_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_BYTES", 300_000)
+    monkeypatch.setattr(module, "_MAX_BYTES", 300_000)
     path = tmp_path / "wire.log"
     log = WireLog(str(path))
     for number in range(10):

@@ -139,7 +139,7 @@ def connection_of(session: ServerSession) -> Connection:
 SESSION_TRANSPORT = "StreamableHTTPServerTransport"
 
 # The messages that may wait to be sent to the client of one request.
-_MOST_MESSAGES = 16
+_MAX_MESSAGES = 16
 
 
 class SessionTransport(StreamableHTTPServerTransport):
@@ -174,7 +174,7 @@ class SessionTransport(StreamableHTTPServerTransport):
         """
         sender, receiver = cast(
             "tuple[MemoryObjectSendStream[EventMessage], MemoryObjectReceiveStream[EventMessage]]",
-            anyio.create_memory_object_stream(_MOST_MESSAGES),
+            anyio.create_memory_object_stream(_MAX_MESSAGES),
         )
         key = self._stream_key(request_id)
         self._request_streams[key] = (sender, receiver)

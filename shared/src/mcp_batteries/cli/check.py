@@ -29,7 +29,7 @@ from mcp_batteries.settings.command_line import colour_choice
 __all__ = ["check"]
 
 _SECONDS = 20.0
-_MOST_FOLLOWED = 20
+_MAX_FOLLOWED_URIS = 20
 
 
 class _StepResult(NamedTuple):
@@ -301,10 +301,10 @@ async def _subscribe(client: Client) -> _StepResult:
     uris = [item.uri for item in (await client.list_resources()).resources if item.uri != SETTINGS_URI]
     if not uris:
         return _StepResult("not tried: nothing is listed, and nothing here may be changed", was_tried=False)
-    async with client.listen(resource_subscriptions=uris[:_MOST_FOLLOWED]):
+    async with client.listen(resource_subscriptions=uris[:_MAX_FOLLOWED_URIS]):
         # What can be followed can be read; else its notices would lead nowhere.
         await client.read_resource(uris[0])
-    followed = uris[:_MOST_FOLLOWED]
+    followed = uris[:_MAX_FOLLOWED_URIS]
     names = followed[0] if len(followed) == 1 else f"{followed[0]} and {len(followed) - 1} more"
     line = f"follows {names}; no notice tried: it takes a change, and a check makes none"
     return _StepResult(line, followed, was_tried=False)

@@ -46,11 +46,11 @@ TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 # Models themselves scale down a picture whose longer side has more pixels.
 _REDUCED_SIDE = 1568
 # Pixels of a picture that a person attaches: a conversation has few of those.
-_LONGEST_ATTACHED_SIDE = 8000
+_MAX_ATTACHED_SIDE = 8000
 # So many pixels are decoded, at four bytes each.
-_MOST_PIXELS = 64_000_000
+_MAX_PIXELS = 64_000_000
 # A JPEG may have so many pixels, because it is decoded in an eighth of its size.
-_MOST_JPEG_PIXELS = 400_000_000
+_MAX_JPEG_PIXELS = 400_000_000
 _QUALITY = 85
 _FULL_SIZE_QUALITY = 92
 _LOSSY = frozenset({"JPEG", "MPO", "WEBP", "AVIF", "HEIF", "JPEG2000"})
@@ -245,15 +245,15 @@ def is_safe(file: BinaryIO, mime_type: str) -> bool:
     is_plain_png = False
     if mime_type == "image/png":
         try:
-            png = check_png(data, _MOST_PIXELS)
+            png = check_png(data, _MAX_PIXELS)
         except PngDamaged:
             return False
-        if png.is_animated or png.depth > 8 or max(png.width, png.height) > _LONGEST_ATTACHED_SIDE:
+        if png.is_animated or png.depth > 8 or max(png.width, png.height) > _MAX_ATTACHED_SIDE:
             return False
         is_plain_png = png.is_plain
     try:
         with _open(io.BytesIO(data), mime_type) as image, warnings.catch_warnings(action="ignore"):
-            if image.format == "MPO" or not _is_plain(image, _LONGEST_ATTACHED_SIDE):
+            if image.format == "MPO" or not _is_plain(image, _MAX_ATTACHED_SIDE):
                 return False
             image.load()
     except Refused as refused:
@@ -305,10 +305,10 @@ def _open(file: BinaryIO, mime_type: str) -> Any:
         raise Refused(Refusal.DAMAGED) from error
     if 0 in image.size:
         raise Refused(Refusal.DAMAGED)
-    most_pixels = _MOST_PIXELS
+    max_pixels = _MAX_PIXELS
     if image.format in ("JPEG", "MPO"):
-        most_pixels = _MOST_JPEG_PIXELS
-    if image.width * image.height > most_pixels:
+        max_pixels = _MAX_JPEG_PIXELS
+    if image.width * image.height > max_pixels:
         raise Refused(Refusal.TOO_MANY_PIXELS, image.size)
     return image
 

@@ -23,7 +23,7 @@ from mcp_batteries.redaction.text import redact, redact_json
 
 __all__ = ["WireLog"]
 
-_MOST_BYTES = 16 * 1024 * 1024
+_MAX_BYTES = 16 * 1024 * 1024
 _MAX_MESSAGE_CHARACTERS = 64 * 1024
 
 Direction = Literal["received", "sent"]
@@ -54,7 +54,7 @@ class WireLog:
     def __init__(self, path: str) -> None:
         self._requests = itertools.count(1)
         try:
-            self._file = _File(path, maxBytes=_MOST_BYTES, backupCount=1)
+            self._file = _File(path, maxBytes=_MAX_BYTES, backupCount=1)
         except OSError as problem:
             raise Unavailable(
                 f"The wire log {quote(path)} can't be written: {describe_os_error(problem)}.",

@@ -35,7 +35,7 @@ _FAILURES_TO_ANSWER_AT_ONCE = 2
 # A time further in the future is from a clock that was wrong.
 _CLOCK_SECONDS = 60.0
 _THREADS = 8
-_LONGEST_POLL = 86_400.0
+_MAX_POLL_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class Cache:
                 return _MAX_BACKOFF_SECONDS
             finally:
                 release()
-        return min(max(entry.next_poll_at - self.clock(), 0.0), _LONGEST_POLL)
+        return min(max(entry.next_poll_at - self.clock(), 0.0), _MAX_POLL_SECONDS)
 
     async def run_store_work(self, work: Callable[[], T]) -> T:
         """Run `work` on the store, on a worker thread if it may block."""

@@ -48,11 +48,11 @@ _BUSY_BEATS = 30
 # Seconds between the beginnings of two tries to connect, or a little after one that took longer: all in all less than
 # the two within which subscriptions are to recover.
 _FIRST_WAIT = 0.05
-_LONGEST_WAIT = 0.5
+_MAX_WAIT_SECONDS = 0.5
 # The time from the first sign of a loss until all read again: after a new link the signs come from everybody.
 _GATHER_SECONDS = 0.1
-_MOST_UNSENT = 10_000
-_MOST_ORIGINS = 1_000
+_MAX_UNSENT_MESSAGES = 10_000
+_MAX_ORIGINS = 1_000
 # The length of one message: PostgreSQL takes 8,000 bytes. Beyond it the others are told that everything changed.
 _MAX_BYTES = 7_000
 
@@ -132,7 +132,7 @@ class RemoteBus(InMemorySubscriptionBus):
         self._came_back = False
         self._busy_beats = 0
         self._missed_before = False
-        self._unsent: deque[bytes] = deque(maxlen=_MOST_UNSENT)
+        self._unsent: deque[bytes] = deque(maxlen=_MAX_UNSENT_MESSAGES)
         self._wake = anyio.Event()
         self._gap = anyio.Event()
         self._is_linked = False
@@ -167,7 +167,7 @@ class RemoteBus(InMemorySubscriptionBus):
             if self.connected:
                 wait = _FIRST_WAIT
             else:
-                wait = min(2 * wait, _LONGEST_WAIT)
+                wait = min(2 * wait, _MAX_WAIT_SECONDS)
             self._missed_before = True
             self.connected = False
             await anyio.sleep(max(_FIRST_WAIT, began + wait - anyio.current_time()))
@@ -300,7 +300,7 @@ class RemoteBus(InMemorySubscriptionBus):
         """Note the number of `message`; tell whether an announcement before it, or what it announces, is missing."""
         before = self._received.pop(message.origin, 0)
         self._received[message.origin] = max(before, message.number)
-        if len(self._received) > _MOST_ORIGINS:
+        if len(self._received) > _MAX_ORIGINS:
             del self._received[next(iter(self._received))]
         if message.beat is not None:
             return message.number > before

@@ -34,7 +34,7 @@ from mcp_batteries.settings.text_files import open_text
 __all__ = ["ONLY_OVER_HTTP", "colour_choice", "load"]
 
 # The help shows so many choices beside the flag; more of them go into its text.
-_MOST_SHOWN = 5
+_MAX_SHOWN_CHOICES = 5
 _ONE_OF = " One of: "
 
 S = TypeVar("S", bound=Settings)
@@ -325,7 +325,7 @@ class _Choice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         similar = difflib.get_close_matches(str(value).lower(), self.choices, n=2)
-        if not similar or len(self.choices) <= _MOST_SHOWN:
+        if not similar or len(self.choices) <= _MAX_SHOWN_CHOICES:
             return super().get_invalid_choice_message(value, ctx)
         names = " or ".join(repr(name) for name in similar)
         return f"there is no {value!r}. Did you mean {names}?"
@@ -361,7 +361,7 @@ def _option_details(field: FieldInfo) -> dict[str, Any]:
     elif get_origin(annotation) is Literal:
         choices = get_args(annotation)
         details["type"] = _Choice(choices)
-        if len(choices) > _MOST_SHOWN:
+        if len(choices) > _MAX_SHOWN_CHOICES:
             details |= {"metavar": "NAME", "help": f"{field.description}{_ONE_OF}{', '.join(choices)}."}
     elif annotation is int:
         details["type"] = _int_range(field)

@@ -39,7 +39,7 @@ _SETTLE_SECONDS = 0.2
 
 _MODIFIED = 2
 
-_MOST_TRIES = 10
+_MAX_ARMING_ATTEMPTS = 10
 
 # Two changes closer than this may leave one time stamp: a tick of the slowest kernel clock, doubled.
 _COARSE_NS = 20_000_000
@@ -210,7 +210,7 @@ class FileWatcher:
     async def _renew(self, entries: Collection[_Entry]) -> None:
         """Check `entries` until all folders on their paths are watched; announce what differs."""
         async with self._arming:
-            for _ in range(_MOST_TRIES):
+            for _ in range(_MAX_ARMING_ATTEMPTS):
                 await self._follow_and_check(entries)
                 folders: set[str] = set()
                 for entry in entries:

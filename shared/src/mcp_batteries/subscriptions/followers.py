@@ -12,7 +12,7 @@ from mcp_batteries.subscriptions.topics import Follower
 __all__ = ["Followers"]
 
 # URIs of one follower.
-_MOST_FOLLOWED = 1000
+_MAX_FOLLOWED_URIS = 1000
 # Followers at once; the one that has not asked for the longest time makes room.
 _MOST = 64
 
@@ -48,8 +48,10 @@ class Followers:
         """
         new = [uri for uri in dict.fromkeys(uris) if uri not in follower.uris]
         try:
-            if len(follower.uris) + len(new) > _MOST_FOLLOWED:
-                raise TooLarge(f"One call follows at most {_MOST_FOLLOWED:,} URIs.", "Follow folders or lists instead.")
+            if len(follower.uris) + len(new) > _MAX_FOLLOWED_URIS:
+                raise TooLarge(
+                    f"One call follows at most {_MAX_FOLLOWED_URIS:,} URIs.", "Follow folders or lists instead."
+                )
             for uri in new:
                 self._subscribers.subscribe(follower, uri)
             # What is watched for others was looked at some time ago: what has changed since is not news to this one.

@@ -18,7 +18,7 @@ from mcp_batteries.subscriptions.file_state import read_file_state
 __all__ = ["WatchPath", "WatchPaths", "fold"]
 
 # As many as Linux follows (path_resolution(7)).
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 
 # inotify does not report what other users of these file systems change (inotify(7), Limitations).
 _UNREPORTED_FILE_SYSTEMS = (
@@ -96,7 +96,7 @@ class WatchPaths:
         walk = _Walk()
         walk.folder, walk.remaining = self._enter(path)
         try:
-            while walk.folder and walk.links <= _MOST_LINKS:
+            while walk.folder and walk.links <= _MAX_LINKS:
                 if not self._step(walk):
                     break
         except (OSError, ValueError):

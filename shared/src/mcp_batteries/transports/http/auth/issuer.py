@@ -40,7 +40,7 @@ _FETCH_SECONDS = 5
 # The last second of the year 9999: a later end makes no difference, and is too large a number for a clock.
 _LAST_SECOND = 253_402_300_799
 _MAX_BYTES = 1_000_000
-_MOST_WORDS = 300
+_MAX_REASON_CHARACTERS = 300
 
 _KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
@@ -185,7 +185,7 @@ class Issuer:
                 self._fetched_at = time.monotonic()
             except (httpx2.HTTPError, ValueError, KeyError, TypeError, jwt.PyJWTError, TimeoutError) as problem:
                 # The message names addresses and certificates; without it nobody finds out which of these is wrong.
-                words = f"{type(problem).__name__} {problem}"[:_MOST_WORDS]
+                words = f"{type(problem).__name__} {problem}"[:_MAX_REASON_CHARACTERS]
                 _log.warning("the keys of the issuer cannot be fetched: %s", ascii(words)[1:-1])
 
     async def _fetch(self) -> list[_Key]:

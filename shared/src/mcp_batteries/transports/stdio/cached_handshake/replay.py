@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 _FORMAT = 1
-_MOST_BYTES = 4 * 1024 * 1024
-_LONGEST_LINE = 64 * 1024
+_MAX_BYTES = 4 * 1024 * 1024
+_MAX_LINE_BYTES = 64 * 1024
 
 
 class Handover:
@@ -110,7 +110,7 @@ class _Replay:
         kind of input, and the client may say no more before the server has answered.
         """
         partial_line = b""
-        while len(partial_line) < _LONGEST_LINE and not self._handover.pending:
+        while len(partial_line) < _MAX_LINE_BYTES and not self._handover.pending:
             chunk = source.read()
             if not chunk:
                 if not partial_line:
@@ -298,7 +298,7 @@ def _read(path: str) -> dict[str, Any] | None:
     with open(handle, "rb") as file:
         if not is_private(os.fstat(handle)) or not is_private(os.stat(os.path.dirname(path))):
             return None
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) < 8 or len(data) > _MOST_BYTES or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "big"):
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) < 8 or len(data) > _MAX_BYTES or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "big"):
         return None
     return marshal.loads(data[4:])

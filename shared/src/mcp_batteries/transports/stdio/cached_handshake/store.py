@@ -37,9 +37,9 @@ _LIST_NOTIFICATIONS = {
     "prompts/list": "notifications/prompts/list_changed",
 }
 _SAVE_SECONDS = 0.25
-_MOST_SESSIONS = 8
-_MOST_LISTS = 32
-_MOST_FILES = 256
+_MAX_SESSIONS = 8
+_MAX_LISTS = 32
+_MAX_FILES = 256
 _COMMON = ["HOME", "PATH", "LANG", "XDG_CACHE_HOME", "PYTHONPATH", "USERPROFILE", "APPDATA", "LOCALAPPDATA"]
 
 
@@ -159,13 +159,13 @@ class AnswerStore:
         if method == "initialize":
             self._session = {"hello": template, "initialized": [], "lists": []}
             others = [item for item in self._sessions if item["hello"][:2] != template[:2]]
-            self._sessions = [self._session, *others][:_MOST_SESSIONS]
+            self._sessions = [self._session, *others][:_MAX_SESSIONS]
             return
         lists = self._plain
         if self._session is not None:
             lists = self._session["lists"]
         others = [item for item in lists if item[:2] != template[:2]]
-        lists[:] = [template, *others][:_MOST_LISTS]
+        lists[:] = [template, *others][:_MAX_LISTS]
 
     def save(self) -> None:
         """Store what is new. Blocks for about a millisecond."""
@@ -245,7 +245,7 @@ def _write(path: str, data: bytes) -> None:
             os.unlink(temporary)
         raise
     names = os.listdir(folder)
-    if len(names) > _MOST_FILES:
+    if len(names) > _MAX_FILES:
         oldest = sorted(names, key=lambda name: os.stat(os.path.join(folder, name)).st_mtime)
-        for name in oldest[: len(names) - _MOST_FILES]:
+        for name in oldest[: len(names) - _MAX_FILES]:
             os.unlink(os.path.join(folder, name))
