@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -61,9 +62,9 @@ _QUERY_NAMES = frozenset(("sig", "signature", "key", "code", "x-amz-signature", 
 def redact(text: str) -> str:
     """Return `text` with `***` for every secret of this process, and for all that is called or looks like a secret."""
     text = mask_own(text)
-    for replace in _passes():
-        text = replace(text)
-    return text
+    for step in _passes():
+        text = step.apply(text)
+    return _redact_assignments(text)
 
 
 def redact_json(data: Any) -> Any:
@@ -141,8 +142,27 @@ def _is_ordinary(value: str, *, quoted: bool) -> bool:
     return any(is_secret_name(part) for part in plain.split("."))
 
 
+@dataclass(frozen=True)
+class _Pass:
+    """One step of `redact`: a pattern, and what stands for its matches.
+
+    Attributes:
+        signs: parts of a text; the search takes longer than to see that a text has none of them. Empty if the pattern
+            needs none.
+    """
+
+    pattern: re.Pattern[str]
+    replacement: str | Callable[[re.Match[str]], str]
+    signs: Sequence[str] = ()
+
+    def apply(self, text: str) -> str:
+        if self.signs and not any(sign in text for sign in self.signs):
+            return text
+        return self.pattern.sub(self.replacement, text)
+
+
 @cache
-def _passes() -> list[Callable[[str], str]]:
+def _passes() -> list[_Pass]:
     """Return the steps of `redact`, compiled at the first use because most starts log nothing."""
     private_key = re.compile(
         rf"{PRIVATE_KEY}(?:(?:(?!-----BEGIN).){{0,20000}}?-----END[ A-Z0-9]{{0,40}}PRIVATE KEY(?: BLOCK)?-----"
@@ -167,20 +187,20 @@ def _passes() -> list[Callable[[str], str]]:
     )
     words = re.compile(rf"[\w~.%|+/=@:-]{{{_WORD_CHARACTERS},}}+")
     return [
-        lambda text: private_key.sub(MASK, text) if "PRIVATE KEY" in text else text,
-        lambda text: words.sub(lambda word: token_pattern().sub(MASK, word[0]), text),
-        lambda text: address_token.sub(rf"\1{MASK}", address.sub(rf"\1{MASK}@", text)) if "://" in text else text,
-        lambda text: bearer.sub(rf"\1{MASK}", text) if "earer" in text or "EARER" in text else text,
-        lambda text: cookie.sub(rf"\1{MASK}", text) if "ookie:" in text or "COOKIE:" in text else text,
-        lambda text: query.sub(_redact_query, text) if "=" in text else text,
-        lambda text: element.sub(_redact_element, text) if "</" in text else text,
-        lambda text: statement.sub(rf"\1'{MASK}'", text),
-        lambda text: netrc.sub(rf"\1{MASK}", text) if "login" in text else text,
-        lambda text: curl.sub(rf"\1{MASK}", text),
-        lambda text: variable.sub(_redact_named, text),
-        lambda text: flag.sub(_redact_named, text) if "-" in text else text,
-        lambda text: pair.sub(_redact_named, text) if "alue" in text or "VALUE" in text else text,
-        _redact_assignments,
+        _Pass(private_key, MASK, ("PRIVATE KEY",)),
+        _Pass(words, _redact_tokens),
+        _Pass(address, rf"\1{MASK}@", ("://",)),
+        _Pass(address_token, rf"\1{MASK}", ("://",)),
+        _Pass(bearer, rf"\1{MASK}", ("earer", "EARER")),
+        _Pass(cookie, rf"\1{MASK}", ("ookie:", "COOKIE:")),
+        _Pass(query, _redact_query, ("=",)),
+        _Pass(element, _redact_element, ("</",)),
+        _Pass(statement, rf"\1'{MASK}'"),
+        _Pass(netrc, rf"\1{MASK}", ("login",)),
+        _Pass(curl, rf"\1{MASK}"),
+        _Pass(variable, _redact_named),
+        _Pass(flag, _redact_named, ("-",)),
+        _Pass(pair, _redact_named, ("alue", "VALUE")),
     ]
 
 
@@ -239,6 +259,11 @@ def _redact_named(match: re.Match[str]) -> str:
         return match[0]
     start, end = match.span(group)
     return match[0][: start - match.start()] + MASK + match[0][end - match.start() :]
+
+
+def _redact_tokens(match: re.Match[str]) -> str:
+    """Hide what looks like a token in a run of characters without blanks."""
+    return token_pattern().sub(MASK, match[0])
 
 
 def _redact_query(match: re.Match[str]) -> str:
