@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO
 
-from mcp_batteries.media.png import PngDamaged, check_png
+from mcp_batteries.media.png import Png, PngDamaged, check_png
 
 __all__ = [
     "LONGEST_SIDE",
@@ -248,7 +248,7 @@ def is_safe(file: BinaryIO, mime_type: str) -> bool:
             png = check_png(data, _MAX_PIXELS)
         except PngDamaged:
             return False
-        if png.is_animated or png.depth > 8 or max(png.width, png.height) > _MAX_ATTACHED_SIDE:
+        if not _is_still_png(png, _MAX_ATTACHED_SIDE):
             return False
         is_plain_png = png.is_plain
     try:
@@ -274,11 +274,16 @@ def _prepare_png(file: BinaryIO, mime_type: str) -> Picture | None:
         png = check_png(data, LONGEST_SIDE * LONGEST_SIDE)
     except PngDamaged:
         return None
-    if png.is_animated or png.depth > 8 or max(png.width, png.height) > LONGEST_SIDE:
+    if not _is_still_png(png, LONGEST_SIDE):
         return None
     if png.has_exif and importlib.util.find_spec("PIL") is not None:
         return None  # Pillow turns it upright
     return Picture("image/png", png.data, png.width, png.height)
+
+
+def _is_still_png(png: Png, max_side: int) -> bool:
+    """Return whether a PNG is one picture of at most 8 bits a channel, with at most `max_side` pixels a side."""
+    return not png.is_animated and png.depth <= 8 and max(png.width, png.height) <= max_side
 
 
 def _open(file: BinaryIO, mime_type: str) -> Any:

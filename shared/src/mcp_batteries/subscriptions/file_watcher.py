@@ -253,21 +253,19 @@ class FileWatcher:
         Return the processor time in seconds.
         """
         began = time.thread_time()
-        now = await self._in_thread(lambda: _read_file_states([entry.path for entry in entries]))
+        current = await self._in_thread(lambda: _read_file_states([entry.path for entry in entries]))
         differing: list[_Entry] = []
-        for entry, file_state in zip(entries, now.states, strict=True):
+        for entry, file_state in zip(entries, current.states, strict=True):
             if not self._is_current(entry):
                 continue
             if file_state != entry.file_state or (lost and (entry.is_fresh or self._inside)):
                 differing.append(entry)
-            if not lost or self._exact or file_state is None:
-                continue
-            if abs(now.began_ns - file_state.changed_ns) < _COARSE_NS:
+            if lost and not self._exact and _changed_around(file_state, current.began_ns):
                 # It can change once more and look the same, so check again.
                 self._flooded = True
         if differing:
             await self._check(differing, lost=lost)
-        return now.processor_seconds + time.thread_time() - began
+        return current.processor_seconds + time.thread_time() - began
 
     async def _check_slowly(self) -> None:
         """Check everything that is watched by events, again and again, with almost no processor time."""
@@ -293,13 +291,13 @@ class FileWatcher:
 
     def _probe_entry(self, entry: _Entry, watch_path: WatchPath) -> _Check:
         """Check what is at the path of `entry`, on a worker thread."""
-        now = time.time_ns()
+        now_ns = time.time_ns()
         file_state = _file_state(entry.path)
         try:
             state = self._probe(entry.path)
         except (OSError, ValueError, Problem):
             return _Check(None, False, file_state)
-        return _Check(state, not self._exact and _changed_just_now(watch_path, now), file_state)
+        return _Check(state, not self._exact and _changed_just_now(watch_path, now_ns), file_state)
 
     def _record(
         self, entries: Iterable[_Entry], checks: Iterable[_Check], *, named: bool = False, lost: bool = False
@@ -382,7 +380,8 @@ class FileWatcher:
                     moved_folders.add(folded)
         if moved_folders:
             self._handle_moved_folders(moved_folders)
-        self._flooded = watch.may_be_cut() or len(events) >= _FLOOD or self._flooded
+        if watch.may_be_cut() or len(events) >= _FLOOD:
+            self._flooded = True
         if self._moved or self._flooded:
             self._wake.set()
         if touched:
@@ -449,27 +448,29 @@ _NO_ENTRIES: frozenset[_Entry] = frozenset()
 def _read_file_states(paths: Iterable[str]) -> _FileStates:
     """Return what stat(2) says of each path, on a worker thread."""
     began = time.thread_time()
-    now = time.time_ns()
+    began_ns = time.time_ns()
     states = [_file_state(path) for path in paths]
-    return _FileStates(now, states, time.thread_time() - began)
+    return _FileStates(began_ns, states, time.thread_time() - began)
 
 
-def _file_state(path: str) -> FileState | None:
+def _file_state(path: str, *, follow: bool = True) -> FileState | None:
+    """Return the state of a file; None if it is not there or cannot be asked about."""
     try:
-        return read_file_state(path)
+        return read_file_state(path, follow=follow)
     except (OSError, ValueError):
         return None
 
 
-def _changed_just_now(watch_path: WatchPath, now: int) -> bool:
+def _changed_just_now(watch_path: WatchPath, now_ns: int) -> bool:
     """Tell whether the thing at the end of `watch_path` changed so recently that another change may look the same."""
     if not watch_path.names:
         return False
-    try:
-        state = read_file_state(watch_path.names[-1], follow=False)
-    except (OSError, ValueError):
-        return False
-    return abs(now - state.changed_ns) < _COARSE_NS
+    return _changed_around(_file_state(watch_path.names[-1], follow=False), now_ns)
+
+
+def _changed_around(file_state: FileState | None, time_ns: int) -> bool:
+    """Tell whether a file changed so close to a time that a change then may leave the same time stamp."""
+    return file_state is not None and abs(time_ns - file_state.changed_ns) < _COARSE_NS
 
 
 def _polling_is_forced() -> bool:

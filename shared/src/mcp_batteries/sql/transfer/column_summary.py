@@ -266,12 +266,7 @@ class _ValueCounts:
             value = json.dumps(value, ensure_ascii=False, default=repr)
             self._forms = []
         text = str(value)
-        if _CODE.fullmatch(text):
-            self._forms = []
-        for matches in self._forms:
-            matches.add(value, text, record)
-        if any(matches.is_hopeless for matches in self._forms):
-            self._forms = [matches for matches in self._forms if not matches.is_hopeless]
+        self._add_to_forms(value, text, record)
         key = _value_key(value)
         if key in self._times:
             self._times[key] += 1
@@ -282,6 +277,15 @@ class _ValueCounts:
             self._texts = [min(text, *self._texts), max(text, *self._texts)]
         else:
             self._texts = [text, text]
+
+    def _add_to_forms(self, value: Any, text: str, record: int) -> None:
+        """Compare a value with the forms that the field may still have, and drop those that it rules out."""
+        if _CODE.fullmatch(text):
+            self._forms = []
+        for matches in self._forms:
+            matches.add(value, text, record)
+        if any(matches.is_hopeless for matches in self._forms):
+            self._forms = [matches for matches in self._forms if not matches.is_hopeless]
 
     def describe(self, records: int, kind_exceptions: str = "") -> str:
         """Return what the values are like, in a few words.
@@ -322,7 +326,9 @@ class _ValueCounts:
             return None
         # 1,234 may be either.
         is_ambiguous = [matches.count for matches in self._forms].count(best.count) > 1
-        return None if is_ambiguous and best.form is not _NUMBERS else best
+        if is_ambiguous and best.form is not _NUMBERS:
+            return None
+        return best
 
     def _are_numbers(self) -> bool:
         form = self._find_form()

@@ -147,13 +147,13 @@ class Issuer:
         now = time.monotonic()
         if now - self._fetched_at > _FRESH_SECONDS and now - self._tried_at > _REFILL_SECONDS / 3:
             await self._refresh(now)
-        unknown = name is not None and all(key.name != name for key in self._keys)
-        may_fetch = unknown and self._may_fetch()
+        is_unknown = name is not None and all(key.name != name for key in self._keys)
+        may_fetch = is_unknown and self._may_fetch()
         if may_fetch:
             await self._refresh(now)
         if time.monotonic() - self._fetched_at > _STALE_SECONDS:
             raise Unavailable("The issuer of tokens does not answer.", "Try again later.", retry_after=5)
-        if unknown and (not may_fetch or self._fetched_at < now):
+        if is_unknown and (not may_fetch or self._fetched_at < now):
             # The key may be new: a silent issuer, or others who invent names, keep it from being looked up.
             raise Unavailable(
                 "The token's key cannot be looked up now.", "Try again later.", retry_after=self._seconds_until_fetch()
