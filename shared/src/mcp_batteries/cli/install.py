@@ -96,6 +96,17 @@ class _Target:
             return Installed()
         return installation
 
+    @property
+    def takes_mark(self) -> bool:
+        """Whether the host reads a file with a byte order mark: `JSON.parse` refuses it, and every server is lost."""
+        form = load_host(self.host).format
+        return form.language != "json" or form.comments or form.trailing_commas
+
+    def encode(self, text: str) -> bytes:
+        """Return the contents of the file with this text, and with its byte order mark if the host takes that."""
+        mark = self.file.mark if self.takes_mark else ""
+        return (mark + text).encode()
+
     def read(self) -> tuple[str, dict[str, Any]]:
         """Return the text without what the host would not read, and what it means.
 
@@ -369,7 +380,7 @@ def _plan_installation(target: _Target, text: str) -> _Edit:
         raise Unavailable(
             f"{target.file.path} cannot take the entry.", f"Paste what --print-config {target.host} prints."
         )
-    contents = (target.file.mark + after).encode()
+    contents = target.encode(after)
     added = {str(item["id"]) for item in new.inputs} - _known_inputs(document)
     installed = Installed(target.settings.COMMAND, own_value, sorted(added | (set(earlier.inputs) & set(input_names))))
     _note_installed(target, document, new, installed, contents)
@@ -510,7 +521,7 @@ def _plan_removal(target: _Target) -> _Edit:
         raise Unavailable(
             f"{target.file.path} is written in a way that cannot be edited.", f"Remove {quote(target.name)} by hand."
         )
-    contents: bytes | None = (target.file.mark + after).encode()
+    contents: bytes | None = target.encode(after)
     original = _original(target, before, doomed, inputs, after)
     if original is not None:
         contents = original
@@ -579,9 +590,12 @@ def _original(target: _Target, before: str, doomed: Entry, inputs: Sequence[str]
     original = target.notes.read(ORIGINAL)
     if original is None or not target.journal.is_current(target.file.contents):
         return None
+    original_file = ConfigFile(target.file.path, original)
     try:
-        text = ConfigFile(target.file.path, original).text
+        text = original_file.text
     except Problem:
+        return None
+    if text.strip() and original_file.mark and not target.takes_mark:
         return None
     if target.config_format.is_readable(before) and not target.config_format.is_readable(text):
         return None
