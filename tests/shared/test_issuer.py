@@ -15,10 +15,13 @@ from jwt.algorithms import ECAlgorithm
 from starlette.responses import PlainTextResponse
 from starlette.types import Message
 
+from mcp_batteries.errors import Unavailable
 from mcp_batteries.transports.http.auth.guard import Guard
 from mcp_batteries.transports.http.auth.issuer import Issuer
 from mcp_batteries.transports.http.auth.scopes import Scopes
 from shared.published import publishing
+
+pytestmark = pytest.mark.anyio
 
 RESOURCE = "https://files.example.org/mcp"
 PRIVATE = ec.generate_private_key(ec.SECP256R1())
@@ -140,3 +143,31 @@ def test_a_new_key_under_a_flood_of_invented_ones_is_asked_for_again() -> None:
             assert (await status(guard, sign(good(url))))[0] == 200
 
     anyio.run(flood)
+
+
+@pytest.mark.reported("PrefectHQ/fastmcp#4515")
+@pytest.mark.reported("open-policy-agent/opa#3038")
+@pytest.mark.parametrize(
+    "other",
+    [None, "RSA", [], {}, {"kty": "AKP", "alg": "ML-DSA-65"}, {"kty": "RSA", "n": 5}, {**KEY, "kid": "b", "x": "AA"}],
+)
+async def test_a_key_that_cannot_be_read_leaves_the_others(other: Any) -> None:
+    with publishing([other, KEY]) as url:
+        assert await Issuer(url, RESOURCE).verify_token(sign(good(url))) is not None
+
+
+@pytest.mark.parametrize("member", ["use", "alg"])
+async def test_a_member_of_a_key_that_is_null_is_left_out(member: str) -> None:
+    with publishing([{**KEY, member: None}]) as url:
+        assert await Issuer(url, RESOURCE).verify_token(sign(good(url))) is not None
+
+
+@pytest.mark.reported("epam/ai-dial-chat#8284")
+@pytest.mark.reported("openai/codex#37373")
+async def test_an_issuer_that_is_written_otherwise_is_named_as_it_writes_itself(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody may be taken for the issuer who is not: but who left out the slash at its end has to find that out."""
+    with publishing([KEY]) as url, pytest.raises(Unavailable):
+        await Issuer(f"{url}/", RESOURCE).verify_token(sign(good(url)))
+    assert f"names the issuer '{url}'" in caplog.text

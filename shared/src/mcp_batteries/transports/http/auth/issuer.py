@@ -198,21 +198,26 @@ class Issuer:
                     raise ValueError("the keys are at no https URL")
                 published = await _json(client, url)
         keys: list[_Key] = []
-        for item in cast("list[dict[str, Any]]", published["keys"]):
-            if item.get("use", "sig") == "sig":
-                keys += self._read_key(item)
+        for item in cast("list[object]", published["keys"]):
+            # What cannot be read must not take the other keys with it (RFC 7517, section 5).
+            if isinstance(item, dict):
+                keys += self._read_key(cast("dict[str, Any]", item))
         return keys
 
     def _read_key(self, item: dict[str, Any]) -> list[_Key]:
-        """Return the published key `item`, once for each algorithm with which it may be used."""
+        """Return the published key `item`, once for each algorithm with which it may be used to sign."""
+        # Some issuers write null for a member that they leave out.
+        members = {name: value for name, value in item.items() if value is not None}
+        if members.get("use", "sig") != "sig":
+            return []
         keys: list[_Key] = []
         for algorithm in self._algorithms:
-            if item.get("alg", algorithm) != algorithm or item.get("kty") != _KINDS[algorithm[:2]]:
+            if members.get("alg", algorithm) != algorithm or members.get("kty") != _KINDS[algorithm[:2]]:
                 continue
             try:
-                keys.append(_Key(item.get("kid"), jwt.PyJWK(item, algorithm)))
+                keys.append(_Key(members.get("kid"), jwt.PyJWK(members, algorithm)))
             except jwt.PyJWTError:
-                continue  # A curve of another algorithm, or none that is known here.
+                continue  # A curve of another algorithm, or none that is known here, or no key at all.
         return keys
 
     async def _metadata(self, client: httpx2.AsyncClient) -> dict[str, Any]:
@@ -223,6 +228,7 @@ class Issuer:
         parts = urlsplit(self._url)
         host = f"{parts.scheme}://{parts.netloc}"
         path = parts.path.rstrip("/")
+        problem = "no metadata of this issuer"
         for url in (
             f"{host}/.well-known/oauth-authorization-server{path}",
             f"{host}/.well-known/openid-configuration{path}",
@@ -234,7 +240,9 @@ class Issuer:
                 continue
             if metadata.get("issuer") == self._url:
                 return metadata
-        raise ValueError("no metadata of this issuer")
+            named = metadata.get("issuer")
+            problem = f"its metadata names the issuer {named!r}, and --auth-issuer has to be the same text"
+        raise ValueError(problem)
 
 
 def _scopes(claim: object) -> list[str]:
