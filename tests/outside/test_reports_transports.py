@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx2
@@ -103,6 +103,34 @@ async def test_a_client_that_asks_for_another_protocol_is_answered_in_this_one(s
             # The connection is one like any other, and requests may come behind each other.
             await stream.send(data * 3)
             assert await read_answers(stream, 3) == [b"200"] * 3
+
+
+EMPTY_IN_PHP: list[Any] = []
+
+
+@pytest.mark.reported("php-mcp/schema#2")
+@pytest.mark.reported("elgorro/aiquila#442")
+@pytest.mark.reported("laravel/mcp#135")
+@pytest.mark.parametrize("capabilities", [EMPTY_IN_PHP, {"experimental": EMPTY_IN_PHP, "elicitation": {"form": []}}])
+async def test_an_empty_object_may_be_written_as_php_writes_it(
+    client: httpx2.AsyncClient, tmp_path: Path, capabilities: Any
+) -> None:
+    """An empty array of PHP is both, and a client refused at its first message has no other way."""
+    hello = initialize()
+    hello["params"]["capabilities"] = capabilities
+    headers = {**_JSON, "mcp-session-id": (await client.post("", json=hello, headers=_JSON)).headers["mcp-session-id"]}
+    notice = await client.post("", json={**_INITIALIZED, "params": EMPTY_IN_PHP}, headers=headers)
+    assert notice.status_code == 202
+    for params in (EMPTY_IN_PHP, {"_meta": EMPTY_IN_PHP}):
+        answer = await client.post("", json={**_LIST, "params": params}, headers=headers)
+        assert answer.json()["result"]["tools"]
+    prompt = {"name": "explain_folder", "arguments": EMPTY_IN_PHP}
+    answer = await client.post("", json={**_LIST, "method": "prompts/get", "params": prompt}, headers=headers)
+    assert answer.json()["result"]["messages"]
+    async with StdioWire([sys.executable, "-m", "mcp_fs", str(tmp_path)], revision=_REVISION) as wire:
+        wire.capabilities = capabilities
+        await wire.open()
+        assert (await wire.request("tools/list", cast("Any", EMPTY_IN_PHP)))["tools"]
 
 
 @pytest.mark.reported("robhunter/agentdeals#1100")

@@ -506,7 +506,7 @@ def test_a_request_is_one_whatever_else_it_holds(missing: str) -> None:
     nothing: Any = object()
     members: dict[str, tuple[Any, ...]] = {
         "id": (nothing, 1, 2**70, "a", None, 1.5, True, []),
-        "params": (nothing, {}, {"a": [1]}, None, [], "p"),
+        "params": (nothing, {}, {"a": [1]}, None, [1], "p"),
         "result": (nothing, {}, None),
         "error": (nothing, {"code": 1, "message": "m"}, None),
     }

@@ -24,6 +24,8 @@ _AUDIO_SINCE = "2025-03-26"
 _LINKS_SINCE = "2025-06-18"
 _SDK_MESSAGE = "Invalid request parameters"
 _MISSING = "is missing"
+# The parameters of requests that are objects, on the outermost level.
+_OBJECTS = ("_meta", "arguments", "context")
 _NOUNS = {
     "dict_type": "an object", "model_type": "an object", "string_type": "a string", "list_type": "an array",
     "bool_type": "true or false", "int_type": "an integer", "int_from_float": "an integer", "float_type": "a number",
@@ -37,11 +39,10 @@ async def adapt_to_revision(ctx: ServerRequestContext[Any], call_next: CallNext)
     Raises:
         MCPError: the parameters do not fit the request; the error says which are wrong.
     """
-    sent_params = ctx.params or {}
-    if ctx.method == "tools/call":
-        call = normalize_call(sent_params)
-        if call != ctx.params:
-            ctx = replace(ctx, params=call)
+    sent_params = _restore_objects(ctx.params or {})
+    params = normalize_call(sent_params) if ctx.method == "tools/call" else sent_params
+    if params != (ctx.params or {}):
+        ctx = replace(ctx, params=params)
     return _adapt_result(ctx, await _answer(ctx, call_next, sent_params))
 
 
@@ -80,6 +81,17 @@ def _adapt_result(ctx: ServerRequestContext[Any], result: HandlerResult) -> Hand
                 messages.append({**message, "content": block})
         return {**result, "messages": messages}
     return result
+
+
+def _restore_objects(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `params` with an object for each empty array that can only be one: PHP writes both alike."""
+    if [] not in params.values():
+        return params
+    restored = dict(params)
+    for name in _OBJECTS:
+        if restored.get(name) == []:
+            restored[name] = {}
+    return restored
 
 
 def _adapt_blocks(blocks: Iterable[Mapping[str, Any]], revision: str) -> Iterable[Mapping[str, Any]]:

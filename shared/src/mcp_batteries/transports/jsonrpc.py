@@ -130,7 +130,10 @@ def parse(line: bytes) -> JSONRPCMessage:
     """
     try:
         # Most messages are requests, and to find out which kind fits best takes 2.5 times as long.
-        return JSONRPCRequest.model_validate_json(line, by_name=False)
+        request = JSONRPCRequest.model_validate_json(line, by_name=False)
+        if request.method == "initialize" and request.params:
+            request.params = _with_capabilities(request.params)
+        return request
     except ValidationError:
         pass
     try:
@@ -142,7 +145,11 @@ def parse(line: bytes) -> JSONRPCMessage:
         pass
     value = _loads(line)
     if isinstance(value, dict):
-        _normalize_id(cast("dict[str, Any]", value), "id")
+        members = cast("dict[str, Any]", value)
+        _normalize_id(members, "id")
+        if "method" in members and members.get("params") == []:
+            # So PHP writes an empty object.
+            members["params"] = {}
     try:
         message = jsonrpc_message_adapter.validate_python(value, by_name=False)
         _normalize_cancelled_id(message)
@@ -334,6 +341,22 @@ def _normalize_cancelled_id(message: JSONRPCMessage) -> None:
     """Do the same for the id of the request that `message` cancels, if it cancels one."""
     if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled" and message.params:
         _normalize_id(message.params, "requestId")
+
+
+def _with_capabilities(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `initialize` with an object for each empty array in `capabilities`: so PHP writes it."""
+    if "capabilities" not in params:
+        return params
+    return {**params, "capabilities": _as_objects(params["capabilities"])}
+
+
+def _as_objects(value: Any) -> Any:
+    """Return `value` with an empty object for each empty array, also inside other objects."""
+    if value == []:
+        return {}
+    if not isinstance(value, dict):
+        return value
+    return {name: _as_objects(member) for name, member in cast("dict[str, Any]", value).items()}
 
 
 def _as_error(value: Any) -> JSONRPCError | None:
