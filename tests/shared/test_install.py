@@ -840,6 +840,28 @@ def test_a_comma_that_the_host_cannot_read_is_taken_out(host: str, tmp_path: Pat
     assert json.loads(path.read_text("utf-8"))["mcpServers"].keys() == {"other"}
 
 
+@pytest.mark.reported("neon-solutions/add-mcp#95")
+@pytest.mark.reported("DeusData/codebase-memory-mcp#1575")
+@pytest.mark.parametrize(("host", "workspace"), [("amp", False), ("opencode", False), ("opencode", True)])
+def test_a_file_that_a_person_has_with_comments_gets_no_second_beside_it(
+    host: str, workspace: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "project").mkdir()
+    where = dataclasses.replace(places(tmp_path), project=tmp_path / "project")
+    wanted = load(Settings, [*ACTION, *["--workspace"] * workspace, SERVED])
+    path = where.workspace_file(host) if workspace else where.file(host)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    commented = path.with_suffix(".jsonc")
+    before = '{\n  // mine\n  "a": 1,\n}\n'
+    commented.write_text(before, "utf-8")
+    assert str(commented) in install(host, wanted, where)
+    assert "mcp-fs" in commented.read_text("utf-8") and not path.exists()
+    uninstall(host, wanted, where)
+    assert commented.read_text("utf-8") == before and not path.exists()
+    path.write_text("{}", "utf-8")
+    assert str(path) in install(host, wanted, where)
+
+
 @pytest.mark.reported("tradesdontlie/tradingview-mcp#406")
 @pytest.mark.parametrize("host", STRICT)
 @pytest.mark.parametrize("edited", [False, True])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.hosts import HOST_NAMES
-from mcp_batteries.hosts.definition import load_host
+from mcp_batteries.hosts.definition import HostLocation, load_host
 from mcp_batteries.user_folders import notes_folder
 
 __all__ = ["Places"]
@@ -81,7 +81,7 @@ class Places:
                 return packaged / path.rpartition("/")[2]
         folder_name, _, relative = path.partition("/")
         folders = {"~": self.home, "%APPDATA%": self.roaming, "$XDG_CONFIG_HOME": self.config}
-        return folders[folder_name].joinpath(*relative.split("/"))
+        return _file_in_use(folders[folder_name].joinpath(*relative.split("/")), location)
 
     def workspace_file(self, host: str) -> Path:
         """Return the configuration file of `host` in the project.
@@ -101,7 +101,7 @@ class Places:
                 "The current folder is your home folder, and --workspace is for a project.",
                 "Change into the folder of the project, then try again.",
             )
-        return project.joinpath(*path.split("/"))
+        return _file_in_use(project.joinpath(*path.split("/")), load_host(host).location)
 
     def project_folder(self) -> Path:
         """Return the folder of the project.
@@ -128,3 +128,14 @@ class Places:
         if not folders:
             return None
         return folders[0] / "LocalCache" / "Roaming" / package.partition("_")[0]
+
+
+def _file_in_use(path: Path, location: HostLocation) -> Path:
+    """Return the file that a host reads: `path`, or what a person has in its place with the other ending.
+
+    A second file beside that one would hide it, or be hidden by it.
+    """
+    other = path.with_suffix(".jsonc")
+    if location.reads_jsonc and os.path.isfile(other) and not os.path.lexists(path):
+        return other
+    return path

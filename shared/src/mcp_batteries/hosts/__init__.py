@@ -10,7 +10,7 @@ A new host is one new file here. Its sources are the host's own documentation. E
   `windows`, `macos` and `linux`; without any, we can write none. `windows_package` is the pattern of the package
   (MSIX) for which Windows keeps `%APPDATA%/NAME` elsewhere. `folder` has the `variable` by which a user gives the host
   another folder, as for a second account, and the `path` of the file in it. `workspace` is its file in the folder of a
-  project.
+  project. `reads_jsonc` says that it reads these files with this ending too.
 - `format`: the `language` of the file (`json`, `toml`, `yaml`); for JSON, whether the host takes `comments` and
   `trailing_commas`. We take both for granted where a host says nothing, and write neither.
 - `variables`: `form` and `optional_form` make the host take a value from its user; the other hosts want the value

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from mcp_batteries.hosts import HOST_FOLDER
 
-__all__ = ["HostDefinition", "load_host"]
+__all__ = ["HostDefinition", "HostLocation", "load_host"]
 
 
 class _Table(BaseModel):
@@ -33,6 +33,7 @@ class HostLocation(_Table):
     windows_package: str | None = None
     folder: HostFolder | None = None
     workspace: str | None = None
+    reads_jsonc: bool = False
 
 
 class HostFormat(_Table):
