@@ -15,6 +15,9 @@ from typing import Any, cast
 import anyio
 import httpx2
 import pytest
+from mcp import ClientSession
+from mcp.client.sse import sse_client
+from mcp.shared.exceptions import MCPError
 
 from e2e import npm
 from e2e.services import free_port
@@ -131,6 +134,59 @@ async def test_an_empty_object_may_be_written_as_php_writes_it(
         wire.capabilities = capabilities
         await wire.open()
         assert (await wire.request("tools/list", cast("Any", EMPTY_IN_PHP)))["tools"]
+
+
+@pytest.fixture
+async def sse(tmp_path: Path) -> AsyncGenerator[Subject]:
+    command = [sys.executable, "-m", "mcp_fs", "--transport", "sse", "--port", "0", str(tmp_path)]
+    async with running(command) as subject:
+        yield subject
+
+
+@pytest.mark.reported("modelcontextprotocol/python-sdk#410")
+@pytest.mark.reported("modelcontextprotocol/python-sdk#2483")
+@pytest.mark.reported("modelcontextprotocol/python-sdk#1615")
+async def test_a_message_that_is_too_long_is_refused_where_an_old_client_waits(sse: Subject) -> None:
+    """The client for Python only logs the status of what it sends."""
+    async with sse_client(sse.url) as streams, ClientSession(*streams) as session:
+        with anyio.fail_after(SECONDS):
+            await session.initialize()
+            with pytest.raises(MCPError, match="Send less at once"):
+                await session.call_tool("list_directory", {"path": "x" * 5_000_000})
+            assert not (await session.call_tool("list_directory", {"path": "."})).is_error
+    await sse.says("refused with 413 (size)")
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b'{"jsonrpc":"2.0","id":7.0,"method":"tools/list"}', None),
+        (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":7,"method":"tools/list","params":[]}\r\n', None),
+        (
+            b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_directory","arguments":{"x":"\\ud83d"}}}',
+            None,
+        ),
+        (b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":"caf\xe9"}}', -32700),
+        (b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":' + b"[" * 300 + b"]" * 300 + b"}}", -32700),
+        (b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":[' + b"[]," * 200_000 + b"1]}}", -32600),
+        (b'{"jsonrpc":"1.0","id":7,"method":"tools/list"}', -32600),
+    ],
+)
+async def test_every_request_of_an_old_client_is_answered(sse: Subject, line: bytes, code: int | None) -> None:
+    async with (
+        httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client,
+        client.stream("GET", sse.url, headers=_EVENTS) as stream,
+    ):
+        events = (text[6:] async for text in stream.aiter_lines() if text.startswith("data: "))
+        endpoint = sse.url.removesuffix("/sse") + await anext(events)
+        for message in (initialize("2024-11-05"), _INITIALIZED):
+            await client.post(endpoint, json=message, headers=_JSON)
+        assert json.loads(await anext(events))["id"] == 1
+        assert (await client.post(endpoint, content=line, headers=_JSON)).status_code == 202
+        with anyio.fail_after(SECONDS):
+            answer = json.loads(await anext(events))
+        assert answer["id"] == 7
+        assert answer.get("error", {}).get("code") == code
 
 
 @pytest.mark.reported("robhunter/agentdeals#1100")

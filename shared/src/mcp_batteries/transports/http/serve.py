@@ -34,6 +34,7 @@ from mcp_batteries.server.calling.results import clean
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.gate.host_check import CrossOrigin, HostCheck, allowed_hosts, allowed_origins
 from mcp_batteries.transports.http.gate.message_gate import BodyCheck
+from mcp_batteries.transports.http.gate.sse_messages import SseMessages, answer_refused
 from mcp_batteries.transports.http.listener.certificate import validate_pair
 from mcp_batteries.transports.http.listener.unix_socket import UnixListener
 from mcp_batteries.transports.http.listener.uvicorn_server import BACKLOG, UvicornServer, listen_on
@@ -377,7 +378,7 @@ def _application(server: MCPServer[Any], settings: Settings, limits: Limits, gat
     # `HostCheck` does it before, and the SDK can't be told that every address is right.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     if settings.transport == "sse":
-        return _sse_app(server, security, limits)
+        return _sse_app(server, security, limits, gate.rejections)
     application = server.streamable_http_app(
         streamable_http_path=_PATH,
         json_response=settings.json_response,
@@ -404,8 +405,12 @@ def _application(server: MCPServer[Any], settings: Settings, limits: Limits, gat
     return application
 
 
-def _sse_app(server: MCPServer[Any], security: TransportSecuritySettings, limits: Limits) -> Starlette:
+def _sse_app(
+    server: MCPServer[Any], security: TransportSecuritySettings, limits: Limits, refusals: Refusals
+) -> Starlette:
     application = server.sse_app(sse_path=_SSE_PATH, max_request_body_size=limits.max_body, transport_security=security)
+    application.add_middleware(SseMessages, max_body=limits.max_body, seconds=limits.body_seconds, refusals=refusals)
+    server.middleware.insert(0, answer_refused)
     low = lowlevel(server)
     lifespan = low.lifespan
 

@@ -41,6 +41,13 @@ from mcp_batteries.transports.http.gate.answer_forms import (
     send_as_events,
 )
 from mcp_batteries.transports.http.gate.fair_queue import Abandoned
+from mcp_batteries.transports.http.gate.message_size import (
+    TOO_MANY_VALUES,
+    describe_limit,
+    find_id,
+    has_too_many_values,
+    peek_body_id,
+)
 from mcp_batteries.transports.http.gate.quota import Quota
 from mcp_batteries.transports.http.gate.revision import check_revision
 from mcp_batteries.transports.http.headers import HeaderMap, ParsedRequest
@@ -53,16 +60,10 @@ from mcp_batteries.transports.http.requests.kept_answers import KEPT_SECONDS, ca
 from mcp_batteries.transports.http.requests.response import wait_for_disconnect
 from mcp_batteries.transports.http.requests.sessions import ReplayedBody, Session
 from mcp_batteries.transports.http.requests.stateless import StatelessRequests
-from mcp_batteries.transports.jsonrpc import Malformed, dump, is_heard, parse, peek_id
+from mcp_batteries.transports.jsonrpc import Malformed, dump, is_heard, parse
 
 __all__ = ["Authorize", "BodyCheck"]
 
-# The values of one message are bounded, because 4 MiB can hold a million lists, which cost everybody seconds to read.
-_MAX_VALUES = 100_000
-
-# The id of a message that is too long is looked for at its ends, unless it is too long even to be read and dropped.
-_PEEK_BYTES = 64 * 1024
-_MAX_DROPPED_BYTES = 64 * 1024 * 1024
 # At these statuses clients of older revisions end their whole connection (SDK for Python 1.x, SDK for Go).
 _STATUSES_OF_LIMITS = (413, 429)
 
@@ -222,11 +223,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
         body = await self._read_body(post.scope, post.headers, post.receive)
         if body is None:
             return
-        if _has_too_many_values(body):
-            request_id = peek_id(body[:_PEEK_BYTES], body[-_PEEK_BYTES:])
-            raise _BadRequest(
-                413, f"A message holds at most {_MAX_VALUES:,} values. Send less at once.", request_id=request_id
-            )
+        if has_too_many_values(body):
+            raise _BadRequest(413, TOO_MANY_VALUES, request_id=peek_body_id(body))
         messages = split_array(post.headers, body)
         if messages is None:
             await self._answer(post, parse(body), len(body), send)
@@ -374,9 +372,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
         request_id = None
         if self._is_of_open_session(scope, headers):
             with anyio.move_on_after(self._seconds):
-                request_id = await _find_id(body, receive, is_whole=is_whole)
-        text = f"A message has at most {self.max_body_size} bytes. Send less at once."
-        return _BadRequest(413, text, request_id=request_id)
+                request_id = await find_id(body, receive, is_whole=is_whole)
+        return _BadRequest(413, describe_limit(self.max_body_size), request_id=request_id)
 
     def _is_of_open_session(self, scope: Scope, headers: Headers) -> bool:
         """Tell whether a message comes from the client of an open session, to whom its id is worth the reading."""
@@ -554,24 +551,6 @@ class _BadRequest(Exception):
         return response
 
 
-async def _find_id(body: bytearray, receive: Receive, *, is_whole: bool) -> RequestId | None:
-    """Read the rest of a body that is too long to keep, and return the id of its request; None if there is none."""
-    head = bytes(body[:_PEEK_BYTES])
-    tail = bytes(body[-_PEEK_BYTES:])
-    size = len(body)
-    body.clear()
-    while not is_whole:
-        if size > _MAX_DROPPED_BYTES:
-            return None
-        part = await receive()
-        is_whole = not part.get("more_body", False)
-        chunk = part.get("body", b"")
-        size += len(chunk)
-        head += chunk[: _PEEK_BYTES - len(head)]
-        tail = (tail + chunk)[-_PEEK_BYTES:]
-    return peek_id(head, tail)
-
-
 def _is_of_session(headers: Headers) -> bool:
     """Tell whether a message with these headers is of a revision that has sessions."""
     revision = headers.get("mcp-protocol-version")
@@ -626,19 +605,6 @@ def _check_charset(content_type: str) -> None:
     raise _BadRequest(
         415, f"A message is UTF-8, not {quote(str(charset))}. Encode it as UTF-8, and declare no charset."
     )
-
-
-def _has_too_many_values(body: bytes) -> bool:
-    """Tell whether `body` contains more values than `_MAX_VALUES`; it need not be JSON."""
-    if _count_values(body) <= _MAX_VALUES:
-        return False
-    # Count again without the contents of strings, such as the lines of a file to write.
-    quotes = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-    return _count_values(b"".join(quotes[::2])) > _MAX_VALUES
-
-
-def _count_values(text: bytes) -> int:
-    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _without_dead_session(send: Send) -> Send:

@@ -1,0 +1,106 @@
+"""The messages of the older SSE transport: read as over the others, and refused where their sender listens.
+
+The SDK reads fewer of them, never answers a request whose id is `1.0`, and refuses the others by a status alone: its
+client for Python only logs that, so that the call waits for ever.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mcp_batteries.transports.http.gate.message_size import (
+    TOO_MANY_VALUES,
+    describe_limit,
+    find_id,
+    has_too_many_values,
+    peek_body_id,
+)
+from mcp_batteries.transports.http.refusals import Refusals, set_refused_status
+from mcp_batteries.transports.http.requests.sessions import ReplayedBody
+from mcp_batteries.transports.jsonrpc import Malformed, parse
+
+__all__ = ["SseMessages", "answer_refused"]
+
+# A request that is refused is passed on as one of this method, whose answer is the refusal: only the SDK knows the
+# stream on which its sender waits.
+_REFUSED = "mcp_batteries/refused"
+
+
+class _TooLarge(Malformed):
+    """Raised when a message is over a limit."""
+
+
+class SseMessages:
+    """Passes on the message in each POST in the form that the SDK reads.
+
+    Args:
+        max_body: longest message in bytes.
+        seconds: the time within which a body must arrive.
+        refusals: gets each message that is refused on its sender's stream.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_body: int, seconds: float, refusals: Refusals) -> None:
+        self._app = app
+        self._max_body = max_body
+        self._seconds = seconds
+        self._refusals = refusals
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        try:
+            with anyio.fail_after(self._seconds):
+                message = await self._read(receive)
+        except TimeoutError:
+            text = f"The message did not arrive within {self._seconds:g} s."
+            await PlainTextResponse(text, 408, {"connection": "close"})(scope, receive, send)
+            return
+        except Malformed as problem:
+            status = 413 if isinstance(problem, _TooLarge) else 400
+            if problem.request_id is None:
+                await PlainTextResponse(problem.message, status)(scope, receive, send)
+                return
+            self._refusals.record(scope, status)
+            set_refused_status(scope, status)
+            params = {"code": problem.code, "message": problem.message}
+            message = JSONRPCRequest(jsonrpc="2.0", id=problem.request_id, method=_REFUSED, params=params)
+        if message is not None:
+            headers = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
+            await self._app({**scope, "headers": headers}, ReplayedBody(message, receive), send)
+
+    async def _read(self, receive: Receive) -> JSONRPCMessage | None:
+        """Return the message in the body, or None if the client left.
+
+        Raises:
+            Malformed: it is none, or too long.
+        """
+        body = bytearray()
+        is_whole = False
+        while not is_whole:
+            part = await receive()
+            if part["type"] == "http.disconnect":
+                return None
+            body += part.get("body", b"")
+            is_whole = not part.get("more_body", False)
+            if len(body) > self._max_body:
+                request_id = await find_id(body, receive, is_whole=is_whole)
+                raise _TooLarge(INVALID_REQUEST, describe_limit(self._max_body), request_id)
+        received = bytes(body)
+        if has_too_many_values(received):
+            raise _TooLarge(INVALID_REQUEST, TOO_MANY_VALUES, peek_body_id(received))
+        return parse(received)
+
+
+async def answer_refused(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Answer a request that `SseMessages` has refused; a middleware."""
+    if ctx.method == _REFUSED and ctx.params is not None:
+        raise MCPError(ctx.params["code"], ctx.params["message"])
+    return await call_next(ctx)
