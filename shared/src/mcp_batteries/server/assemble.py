@@ -200,7 +200,7 @@ def assemble(
     middleware: Sequence[ServerMiddleware[Any]] = (),
     consent: ConfirmationCheck | None = None,
     explains: Explain | None = None,
-    withholds: Callable[[DeclaredTool], ClosedGate] = lambda declared: ClosedGate(),
+    withholds: Callable[[DeclaredTool], ClosedGate] = lambda declaration: ClosedGate(),
     turned_off: Mapping[str, str] | None = None,
     special: Collection[str] = (),
     later: Collection[str] = (),
@@ -420,19 +420,19 @@ def _use_own_names(
 def _declare_room(room: object, offer: ToolOffer, withholds: Callable[[DeclaredTool], ClosedGate]) -> None:
     """Add everything that a room declares to the offered tools and to the catalog."""
     catalog = offer.catalog
-    for declared, method in declarations(room):
-        if isinstance(declared, DeclaredTool):
-            offer.declare(declared, method, withholds(declared))
+    for declaration, method in declarations(room):
+        if isinstance(declaration, DeclaredTool):
+            offer.declare(declaration, method, withholds(declaration))
             continue
         if offer.explains is not None:
             method = _explain_exceptions(method, offer.explains)
-        match declared:
+        match declaration:
             case DeclaredResource():
-                catalog.add_resource(declared, method)
+                catalog.add_resource(declaration, method)
             case DeclaredPrompt():
-                catalog.prompts[name_of(method)] = (prompt_entry(method, declared), method)
+                catalog.prompts[name_of(method)] = (prompt_entry(method, declaration), method)
             case Completes():
-                catalog.completions[declared.of, declared.argument] = method
+                catalog.completions[declaration.of, declaration.argument] = method
             case ListsResources():
                 catalog.listings.append(method)
 

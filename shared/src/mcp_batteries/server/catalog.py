@@ -79,7 +79,7 @@ _Method = Callable[..., Awaitable[Any]]
 @dataclass(frozen=True)
 class _Template:
     pattern: UriTemplate
-    declared: DeclaredResource
+    declaration: DeclaredResource
     method: _Method
 
 
@@ -112,11 +112,11 @@ class Catalog:
     skills: Sequence[SkillSource] = ()
     listed_tools: Collection[str] | None = None
 
-    def add_resource(self, declared: DeclaredResource, method: _Method) -> None:
-        if UriTemplate.is_template(declared.uri):
-            self.templates.append(_Template(UriTemplate.parse(declared.uri), declared, method))
+    def add_resource(self, declaration: DeclaredResource, method: _Method) -> None:
+        if UriTemplate.is_template(declaration.uri):
+            self.templates.append(_Template(UriTemplate.parse(declaration.uri), declaration, method))
         else:
-            self.fixed[declared.uri] = (declared, method)
+            self.fixed[declaration.uri] = (declaration, method)
 
     def arguments(self, method: str, name: str) -> Collection[str] | None:
         """Return the arguments of the tool or prompt that `method` finds under `name`; None if there is none."""
@@ -150,17 +150,17 @@ class Catalog:
     async def _list_resources(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
     ) -> ListResourcesResult:
-        entries = [_resource_entry(declared) for declared, _ in self.fixed.values() if not declared.last]
+        entries = [_resource_entry(declaration) for declaration, _ in self.fixed.values() if not declaration.last]
         for listing in self.listings:
             entries.extend(await _report_failures(listing()))
-        entries += [_resource_entry(declared) for declared, _ in self.fixed.values() if declared.last]
+        entries += [_resource_entry(declaration) for declaration, _ in self.fixed.values() if declaration.last]
         items, next_cursor = page_of("resources", entries, params.cursor)
         return ListResourcesResult(resources=items, next_cursor=next_cursor)
 
     async def _list_templates(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
     ) -> ListResourceTemplatesResult:
-        entries = [_template_entry(template.declared) for template in self.templates]
+        entries = [_template_entry(template.declaration) for template in self.templates]
         items, next_cursor = page_of("templates", entries, params.cursor)
         return ListResourceTemplatesResult(resource_templates=items, next_cursor=next_cursor)
 
@@ -210,7 +210,7 @@ class Catalog:
         if escaped != uri and self._find_reader(escaped) is not None:
             fix = "Write `?` as %3F and `#` as %23 in names."
         elif self.templates:
-            forms = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
+            forms = ", ".join(f"`{template.declaration.uri}`" for template in self.templates)
             fix = f"URIs here look like {forms}."
         return NotFound(f"No resource has the URI {quote(uri)}.", fix)
 
@@ -277,7 +277,7 @@ class Catalog:
             case PromptReference(name=name) if name in self.prompts:
                 prompt, _ = self.prompts[name]
                 return "prompt", {argument.name for argument in prompt.arguments or []}
-            case ResourceTemplateReference(uri=uri) if any(uri == item.declared.uri for item in self.templates):
+            case ResourceTemplateReference(uri=uri) if any(uri == item.declaration.uri for item in self.templates):
                 return "resource", set(UriTemplate.parse(uri).variable_names)
             case _:
                 raise MCPError(INVALID_PARAMS, "There is no such prompt or resource template to complete.")
@@ -298,13 +298,13 @@ def _check_prompt_arguments(prompt: Prompt, arguments: Mapping[str, str]) -> Non
     Raises:
         MCPError: names all mistakes, and the valid arguments.
     """
-    declared = {argument.name: argument for argument in prompt.arguments or []}
-    mistakes = [f"there is no argument {quote(name)}" for name in arguments if name not in declared]
-    for name, argument in declared.items():
+    arguments_by_name = {argument.name: argument for argument in prompt.arguments or []}
+    mistakes = [f"there is no argument {quote(name)}" for name in arguments if name not in arguments_by_name]
+    for name, argument in arguments_by_name.items():
         if argument.required and not arguments.get(name):
             mistakes.append(f"`{name}` is required")
     if mistakes:
-        valid = ", ".join(f"`{name}`" for name in declared) or "none"
+        valid = ", ".join(f"`{name}`" for name in arguments_by_name) or "none"
         raise to_mcp_error(Invalid(f"Prompt `{prompt.name}`: {'; '.join(mistakes)}.", f"Its arguments are: {valid}."))
 
 
@@ -333,7 +333,7 @@ def _with_dialect(tools: list[ToolEntry], ctx: ServerRequestContext[Any]) -> lis
     return [tool.model_copy(update={"input_schema": {"$schema": _DRAFT_7, **tool.input_schema}}) for tool in tools]
 
 
-def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
+def prompt_entry(method: _Method, declaration: DeclaredPrompt) -> Prompt:
     """Return the `prompts/list` entry of a marked method; its parameters are the arguments, which are all strings."""
     hints = get_type_hints(method, include_extras=True)
     arguments = [
@@ -346,7 +346,7 @@ def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
         if name != _REQUEST
     ]
     name = getattr(method, "__name__", "")
-    return Prompt(name=name, title=declared.title, description=inspect.getdoc(method), arguments=arguments)
+    return Prompt(name=name, title=declaration.title, description=inspect.getdoc(method), arguments=arguments)
 
 
 # These characters may stand unescaped in the path of a URI (RFC 3986, 3.3); a template ends a value at them.
@@ -375,13 +375,15 @@ def _description(annotation: Any) -> str | None:
     return None
 
 
-def _resource_entry(declared: DeclaredResource) -> Resource:
-    return Resource(uri=declared.uri, name=declared.name, title=declared.title, mime_type=declared.mime_type)
+def _resource_entry(declaration: DeclaredResource) -> Resource:
+    return Resource(
+        uri=declaration.uri, name=declaration.name, title=declaration.title, mime_type=declaration.mime_type
+    )
 
 
-def _template_entry(declared: DeclaredResource) -> ResourceTemplate:
+def _template_entry(declaration: DeclaredResource) -> ResourceTemplate:
     return ResourceTemplate(
-        uri_template=declared.uri, name=declared.name, title=declared.title, mime_type=declared.mime_type
+        uri_template=declaration.uri, name=declaration.name, title=declaration.title, mime_type=declaration.mime_type
     )
 
 

@@ -75,9 +75,9 @@ class ToolOffer:
         Args:
             toolsets: to which they belong beside their own.
         """
-        for declared, method in declarations(room):
-            assert isinstance(declared, DeclaredTool)
-            self.declare(declared, method, missing, toolsets)
+        for declaration, method in declarations(room):
+            assert isinstance(declaration, DeclaredTool)
+            self.declare(declaration, method, missing, toolsets)
 
     def withhold(self, name: str, reason: str) -> None:
         """Leave out a tool of which these settings have no need, though `--tools` or `--exclude-tools` may name it."""
@@ -86,55 +86,55 @@ class ToolOffer:
 
     def declare(
         self,
-        declared: DeclaredTool,
+        declaration: DeclaredTool,
         method: Callable[..., Any],
         missing: ClosedGate,
         more_toolsets: Collection[str] = (),
     ) -> None:
         """Add a declared tool, or note how it could be offered."""
         name = name_of(method)
-        self._add_other_names(name, declared)
+        self._add_other_names(name, declaration)
         if name in self.withheld:
             return
-        toolsets = (*toolsets_of(declared, method), *more_toolsets)
+        toolsets = (*toolsets_of(declaration, method), *more_toolsets)
         self.toolsets[name] = toolsets
-        obstacle = self._find_obstacle(declared, self.choice.find_closed_gate(name, toolsets), missing)
+        obstacle = self._find_obstacle(declaration, self.choice.find_closed_gate(name, toolsets), missing)
         if obstacle:
             self.withheld[name] = obstacle
             return
-        if declared.view is not None:
-            self.catalog.views[declared.view.uri] = declared.view
-        self.tools.append(self._make_tool(declared, method))
+        if declaration.view is not None:
+            self.catalog.views[declaration.view.uri] = declaration.view
+        self.tools.append(self._make_tool(declaration, method))
 
-    def _add_other_names(self, name: str, declared: DeclaredTool) -> None:
-        for other in declared.other_names:
+    def _add_other_names(self, name: str, declaration: DeclaredTool) -> None:
+        for other in declaration.other_names:
             if self.own_names.setdefault(other.name, name) != name:
                 raise ValueError(f"{other.name} is another name of {self.own_names[other.name]} and of {name}")
             self._implied_arguments[other.name] = other.arguments
 
-    def _find_obstacle(self, declared: DeclaredTool, closed: ClosedGate | None, missing: ClosedGate) -> str:
+    def _find_obstacle(self, declaration: DeclaredTool, closed: ClosedGate | None, missing: ClosedGate) -> str:
         """Return why a tool is not offered and how it could be; empty if it is.
 
         Args:
             closed: what the operator's choice lacks for it.
             missing: what the server's own rules lack for it.
         """
-        if declared.effect != "read" and self.settings.read_only:
+        if declaration.effect != "read" and self.settings.read_only:
             return "The server was started with `--read-only`."
         closed = closed or ClosedGate()
         flags = [*closed.flags, *missing.flags]
         return _explain_unavailable(flags, f"{closed.reason} {missing.reason}".strip())
 
-    def _make_tool(self, declared: DeclaredTool, method: Callable[..., Any]) -> StrictTool:
+    def _make_tool(self, declaration: DeclaredTool, method: Callable[..., Any]) -> StrictTool:
         """Return the tool that calls `method`, with the dependencies of a function bound to it."""
-        if declared.open_world:
-            declared = replace(declared, seconds=max(declared.seconds, self.open_world_seconds))
+        if declaration.open_world:
+            declaration = replace(declaration, seconds=max(declaration.seconds, self.open_world_seconds))
         tool = method
         if inspect.isfunction(method):
-            tool = bind_tool(method, declared, self.dependencies, self.time_limits)
+            tool = bind_tool(method, declaration, self.dependencies, self.time_limits)
         return strict_tool(
             tool,
-            declared,
+            declaration,
             confirm=self.settings.confirm,
             consent=self.consent,
             explain=self.explains,

@@ -124,9 +124,9 @@ def _explain_closed(tools: Sequence[ModuleType], switches: Mapping[str, bool]) -
     """Return how the operator can open each tool with a closed gate."""
     turned_off: dict[str, str] = {}
     for module in tools:
-        for declared, function in declarations(module):
-            if isinstance(declared, DeclaredTool):
-                flags = [_FLAGS.get(gate, f"--{gate}") for gate in declared.gates if not switches[gate]]
+        for declaration, function in declarations(module):
+            if isinstance(declaration, DeclaredTool):
+                flags = [_FLAGS.get(gate, f"--{gate}") for gate in declaration.gates if not switches[gate]]
                 if flags:
                     remedy = f"The operator can start the server with `{' '.join(flags)}`."
                     turned_off[function.__name__] = remedy

@@ -80,7 +80,7 @@ class BoundTool:
 
 def bind_tool(
     function: Callable[..., Any],
-    declared: DeclaredTool,
+    declaration: DeclaredTool,
     dependencies: Sequence[object],
     limits: TimeLimits | None = None,
 ) -> BoundTool:
@@ -94,11 +94,11 @@ def bind_tool(
         TypeError: the signature asks for what there is not, or disagrees with a parser.
     """
     bound = _BoundFunction(function, dependencies)
-    seconds = declared.seconds
+    seconds = declaration.seconds
     work_seconds = None
     planning_seconds = None
     if limits is not None:
-        work_seconds = limits.open_world if declared.open_world else limits.own_data
+        work_seconds = limits.open_world if declaration.open_world else limits.own_data
         planning_seconds = limits.own_data
         if not bound.is_async:
             seconds = work_seconds + _GRACE_SECONDS
@@ -115,8 +115,8 @@ def bind_tool(
     for name, argument in bound.arguments.items():
         if arguments.setdefault(name, argument) != argument:
             raise TypeError(f"`{bound.name}` and its plan take different `{name}`")
-    changes = declared.effect != "read"
-    call = _with_deadline(bound, work_seconds, declared.work, long=declared.long, changes=changes)
+    changes = declaration.effect != "read"
+    call = _with_deadline(bound, work_seconds, declaration.work, long=declaration.long, changes=changes)
     method = _publish(bound, arguments.values(), call)
     return BoundTool(method, planner, seconds)
 

@@ -177,7 +177,7 @@ class StrictTool(Tool):
 
 def strict_tool(
     method: Callable[..., Any] | BoundTool,
-    declared: DeclaredTool,
+    declaration: DeclaredTool,
     *,
     confirm: bool = False,
     consent: ConfirmationCheck | None = None,
@@ -196,7 +196,7 @@ def strict_tool(
         TypeError: the method is not `async def`, or promises a list or dict (20 to 35 times slower and twice
             the bytes of a `DataResult`).
     """
-    seconds = declared.seconds
+    seconds = declaration.seconds
     planner = None
     if isinstance(method, BoundTool):
         seconds = method.seconds
@@ -212,10 +212,10 @@ def strict_tool(
         "StrictTool",
         StrictTool.from_function(  # the SDK annotates the base class but builds `cls`
             method,
-            title=declared.title,
+            title=declaration.title,
             description=_join_lines(inspect.getdoc(method) or ""),
-            annotations=annotations_of(declared),
-            meta=meta(declared.view, declared.app_only),
+            annotations=annotations_of(declaration),
+            meta=meta(declaration.view, declaration.app_only),
             structured_output=False,
         ),
     )
@@ -229,13 +229,13 @@ def strict_tool(
     tool.fn_metadata.output_schema = _output_schema(returns)
     tool.seconds = seconds
     tool.planner = planner
-    tool.confirm = confirm and declared.effect == "destroy"
-    tool.effect = declared.effect
-    tool.reads_in_dry_run = declared.reads_in_dry_run
-    tool.adapt = declared.adapt
+    tool.confirm = confirm and declaration.effect == "destroy"
+    tool.effect = declaration.effect
+    tool.reads_in_dry_run = declaration.reads_in_dry_run
+    tool.adapt = declaration.adapt
     tool.toolset = module_of(method)
-    tool.toolsets = toolsets_of(declared, method)
-    if declared.effect != "read":
+    tool.toolsets = toolsets_of(declaration, method)
+    if declaration.effect != "read":
         tool.consent = consent
     tool.explain = explain
     return tool

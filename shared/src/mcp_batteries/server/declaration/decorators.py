@@ -243,19 +243,19 @@ def completes(argument: str, *, of: Literal["prompt", "resource"]) -> Callable[[
     return _mark(Completes(argument, of))
 
 
-def annotations_of(declared: DeclaredTool) -> ToolAnnotations:
+def annotations_of(declaration: DeclaredTool) -> ToolAnnotations:
     """Return the four MCP hints that follow from an effect."""
     return ToolAnnotations(
-        read_only_hint=declared.effect == "read",
-        destructive_hint=declared.effect == "destroy",
-        idempotent_hint=declared.idempotent,
-        open_world_hint=declared.open_world,
+        read_only_hint=declaration.effect == "read",
+        destructive_hint=declaration.effect == "destroy",
+        idempotent_hint=declaration.idempotent,
+        open_world_hint=declaration.open_world,
     )
 
 
-def toolsets_of(declared: DeclaredTool, method: Callable[..., Any]) -> tuple[str, ...]:
+def toolsets_of(declaration: DeclaredTool, method: Callable[..., Any]) -> tuple[str, ...]:
     """Return the toolsets of a marked bound method."""
-    return declared.toolsets or (module_of(method),)
+    return declaration.toolsets or (module_of(method),)
 
 
 def module_of(method: Callable[..., Any]) -> str:
@@ -273,23 +273,23 @@ def declarations(room: object) -> Iterator[tuple[Declared, Callable[..., Any]]]:
     yielded: set[str] = set()
     for cls in reversed(type(room).__mro__):
         for name, member in vars(cls).items():
-            declared = getattr(member, _MARK, None)
-            if declared is not None and name not in yielded:
+            declaration = getattr(member, _MARK, None)
+            if declaration is not None and name not in yielded:
                 yielded.add(name)
-                yield declared, getattr(room, name)
+                yield declaration, getattr(room, name)
 
 
 def _declared_functions(module: ModuleType) -> Iterator[tuple[Declared, Callable[..., Any]]]:
     """Yield the marked functions that a module defines; those that it imports belong to another."""
     for member in vars(module).values():
-        declared = getattr(member, _MARK, None)
-        if declared is not None and member.__module__ == module.__name__:
-            yield declared, member
+        declaration = getattr(member, _MARK, None)
+        if declaration is not None and member.__module__ == module.__name__:
+            yield declaration, member
 
 
-def _mark(declared: Declared) -> Callable[[F], F]:
+def _mark(declaration: Declared) -> Callable[[F], F]:
     def mark(method: F) -> F:
-        setattr(method, _MARK, declared)
+        setattr(method, _MARK, declaration)
         return method
 
     return mark
