@@ -62,7 +62,7 @@ class Discovery:
         groups: dict[str, list[str]] = {member.name: [] for member in self.members}
         groups[""] = []
         for name in tools:
-            owner = next((member.name for member in self.members if name.startswith(member.named(""))), "")
+            owner = next((member.name for member in self.members if name.startswith(member.add_prefix(""))), "")
             groups[owner].append(name)
         return "\n".join(", ".join(names) for names in groups.values() if names) + "\n"
 
@@ -84,8 +84,8 @@ class Discovery:
             schema = json.dumps(item.parameters, ensure_ascii=False, separators=(",", ":"))
             sections.append(f"# {item.name}\n{item.description}\nArguments: {schema}\n")
         for member in self.members:
-            if any(name.startswith(member.named("")) for name in names):
-                sections.append(f"# About {member.name}\n{member.renamed(member.server.instructions or '')}\n")
+            if any(name.startswith(member.add_prefix("")) for name in names):
+                sections.append(f"# About {member.name}\n{member.rename_tools(member.server.instructions or '')}\n")
         return "\n".join(sections)
 
     @tool("Call a tool", effect="read", open_world=True)
@@ -95,10 +95,10 @@ class Discovery:
         arguments: Annotated[dict[str, Any], Field(description="As `describe_tools` says.")] = {},  # noqa: B006 - read only
     ) -> CallToolResult:
         """Call a tool that was found; its answer is the answer."""
-        # A call of a tool that exists became that tool's own before it came here: see `unwrapped`.
+        # A call of a tool that exists became that tool's own before it came here: see `unwrap_request`.
         raise self._not_found(name)
 
-    async def unwrapped(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+    async def unwrap_request(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Middleware that turns a request for `call_tool` into one for the tool itself, by its name here.
 
         From here on it counts as that tool's: in the audit log, for scopes, consent and limits.
@@ -163,7 +163,7 @@ class Discovery:
         for member in self.members:
             own_name = member.server.resolve_tool(name)
             if own_name is not None:
-                full_names.append(member.named(own_name))
+                full_names.append(member.add_prefix(own_name))
         if len(full_names) != 1:
             return None
         return full_names[0]

@@ -44,11 +44,11 @@ class Member:
         self.started = anyio.Event()
         self._stop = anyio.Event()
 
-    def named(self, name: str) -> str:
+    def add_prefix(self, name: str) -> str:
         """Return the name here of a tool or prompt of the server."""
         return f"{self.name}_{name}"
 
-    def own(self, name: str) -> str:
+    def remove_prefix(self, name: str) -> str:
         """Return the name in the server of the tool or prompt that is called `name` here."""
         return name.removeprefix(f"{self.name}_")
 
@@ -63,18 +63,18 @@ class Member:
     def _tool(self, tool: StrictTool) -> StrictTool:
         consent = tool.consent
         update: dict[str, Any] = {
-            "name": self.named(tool.name),
+            "name": self.add_prefix(tool.name),
             "title": f"{self.server.title}: {tool.title}",
-            "description": self.renamed(tool.description),
+            "description": self.rename_tools(tool.description),
             "parameters": self._schema(tool.parameters),
             "consent": None if consent is None else _with_own_name(consent, tool.name),
             # For `--tools` and scopes: the server is a toolset, and its own begin with its name.
             "toolset": self.name,
-            "toolsets": (self.name, *map(self.named, tool.toolsets)),
+            "toolsets": (self.name, *map(self.add_prefix, tool.toolsets)),
         }
         return tool.model_copy(update=update)
 
-    def renamed(self, text: str) -> str:
+    def rename_tools(self, text: str) -> str:
         """Return `text` with the tool names in backticks replaced by their names here."""
         names: Collection[str] = {
             *tool_table(self.server),
@@ -85,7 +85,7 @@ class Member:
         def rename(match: re.Match[str]) -> str:
             if match[1] not in names:
                 return match[0]
-            return f"`{self.named(match[1])}"
+            return f"`{self.add_prefix(match[1])}"
 
         return re.sub(r"`(\w+)", rename, text)
 
@@ -94,7 +94,7 @@ class Member:
         renamed: dict[str, Any] = {}
         for key, value in schema.items():
             if key == "description" and isinstance(value, str):
-                renamed[key] = self.renamed(value)
+                renamed[key] = self.rename_tools(value)
             elif isinstance(value, Mapping):
                 renamed[key] = self._schema(cast("Mapping[str, Any]", value))
             else:
@@ -108,10 +108,10 @@ class Member:
         skill = uri.startswith(f"skill://{self.server.name}/")
         return skill or self.server.catalog.missing(uri) is None
 
-    def contained(self, listing: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+    def contain_failure(self, listing: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
         """Wrap `listing` to be empty if the server fails to list, so that the other servers' entries stay."""
 
-        async def list_contained() -> Any:
+        async def list_or_nothing() -> Any:
             if self.failed:
                 return []
             try:
@@ -120,7 +120,7 @@ class Member:
                 logger.warning("%s lists no resources now: %s", self.name, problem)
                 return []
 
-        return list_contained
+        return list_or_nothing
 
     async def handle(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Pass a request for this server alone through the server's own middleware."""
@@ -129,7 +129,7 @@ class Member:
         params = ctx.params
         inner = ctx
         if params is not None and isinstance(params.get("name"), str):
-            inner = replace(ctx, params={**params, "name": self.own(params["name"])})
+            inner = replace(ctx, params={**params, "name": self.remove_prefix(params["name"])})
 
         def leave(ctx: ServerRequestContext[Any]) -> Awaitable[HandlerResult]:
             return call_next(replace(ctx, params=params))
@@ -137,7 +137,7 @@ class Member:
         try:
             result = await self.around(leave)(inner)
         except MCPError as problem:
-            problem.error.message = self.renamed(problem.error.message)
+            problem.error.message = self.rename_tools(problem.error.message)
             raise
         if isinstance(result, dict) and (result.get("isError") or "messages" in result):
             self._rename_in_blocks(result.get("content", ()))
@@ -149,7 +149,7 @@ class Member:
         for block in blocks:
             if isinstance(block, dict) and "text" in block:
                 content = cast("dict[str, Any]", block)
-                content["text"] = self.renamed(str(content["text"]))
+                content["text"] = self.rename_tools(str(content["text"]))
 
     def around(self, call_next: CallNext) -> CallNext:
         """Return `call_next`, wrapped in the server's own middleware."""

@@ -48,9 +48,9 @@ def build(settings: Settings) -> Assembled:
         member.server.hub.join(server.hub)
         for name, reason in member.server.withheld.items():
             if name not in LEFT_OUT:
-                server.withheld[member.named(name)] = reason
+                server.withheld[member.add_prefix(name)] = reason
     # Outermost: everything around a request is to see the tool that is meant.
-    server.middleware.insert(0, discovery.unwrapped)
+    server.middleware.insert(0, discovery.unwrap_request)
     server.resolve_tool = discovery.resolve
     server.implied_arguments = discovery.imply_arguments
     if settings.discover:
@@ -111,8 +111,8 @@ def _offer_discovery(server: Assembled, members: Sequence[Member], discovery: Di
             effects.add(tool.effect)
             toolsets.update(tool.toolsets)
     table = tool_table(server)
-    for declared, method in declarations(discovery):
-        tool = strict_tool(method, cast("DeclaredTool", declared))
+    for declaration, method in declarations(discovery):
+        tool = strict_tool(method, cast("DeclaredTool", declaration))
         # Who may call the tools of any toolset has to find them.
         tool.toolsets = tuple(sorted(toolsets))
         table[tool.name] = tool
@@ -153,13 +153,13 @@ def _catalog(members: Sequence[Member]) -> Catalog:
         catalog.views.update(own.views)
         catalog.fixed.update(own.fixed)
         catalog.templates.extend(own.templates)
-        catalog.listings.extend(map(member.contained, own.listings))
+        catalog.listings.extend(map(member.contain_failure, own.listings))
         for name, (prompt, method) in own.prompts.items():
-            update = {"name": member.named(name), "title": f"{member.server.title}: {prompt.title}"}
-            catalog.prompts[member.named(name)] = (prompt.model_copy(update=update), method)
+            update = {"name": member.add_prefix(name), "title": f"{member.server.title}: {prompt.title}"}
+            catalog.prompts[member.add_prefix(name)] = (prompt.model_copy(update=update), method)
         for (owner, argument), method in own.completions.items():
             if owner in own.prompts:
-                owner = member.named(owner)
+                owner = member.add_prefix(owner)
             catalog.completions[owner, argument] = method
     return catalog
 
@@ -169,7 +169,7 @@ def _instructions(members: Sequence[Member], left_out: Mapping[str, str], *, dis
     if discover:
         names = ", ".join(f"{member.name} ({member.server.title})" for member in members)
         return "\n".join([f"Serves {names}. `find_tools`, then `describe_tools`, then `call_tool`.", *failures])
-    texts = [f"{member.name}: {member.renamed(member.server.instructions or '')}" for member in members]
+    texts = [f"{member.name}: {member.rename_tools(member.server.instructions or '')}" for member in members]
     return "\n".join([*failures, *texts])
 
 
@@ -235,7 +235,7 @@ class _MemberSwitch:
         else:
             return None
         for member in self.members:
-            if by_name and str(params.get("name")).startswith(member.named("")):
+            if by_name and str(params.get("name")).startswith(member.add_prefix("")):
                 return member
             if not by_name and member.has(str(params.get("uri"))):
                 return member
