@@ -167,13 +167,13 @@ def _quiet(settings: Settings) -> Settings:
     return settings.model_copy(update=_OURS)
 
 
-def _named(settings: Settings) -> set[str]:
+def _own_variables(settings: Settings) -> set[str]:
     return {variable(type(settings), name) for name in _OURS}
 
 
 async def _try(program: Program, settings: Settings, report: _Report, stderr: Any) -> None:
     # Tokens, passwords, proxies and certificates are found there; the SDK by itself would hand on hardly any of it.
-    environment = {name: value for name, value in os.environ.items() if name not in _named(settings)}
+    environment = {name: value for name, value in os.environ.items() if name not in _own_variables(settings)}
     environment |= settings.secrets()
     first, *words = [*program.words, *_quiet(settings).arguments()]
     command = StdioServerParameters(command=first, args=words, env=environment)

@@ -76,7 +76,7 @@ class ConfigFile:
             ) from None
 
     @contextmanager
-    def staged(self, contents: bytes) -> Generator[NewFile]:
+    def stage(self, contents: bytes) -> Generator[NewFile]:
         """Write new contents beside the file, as they will stand in it; remove them if they are not committed.
 
         Raises:

@@ -18,10 +18,10 @@ from mcp_batteries.settings import Settings, masked
 __all__ = [
     "Entry",
     "describe_command",
-    "edited",
     "is_started_by",
     "is_valid",
     "merge",
+    "put_entry",
     "server_of",
     "without_entry",
     "words_of",
@@ -169,7 +169,7 @@ def _merge_environment(
     return merged
 
 
-def edited(config_format: ConfigFormat, text: str, entry: Entry, stale_inputs: Sequence[str] = ()) -> str:
+def put_entry(config_format: ConfigFormat, text: str, entry: Entry, stale_inputs: Sequence[str] = ()) -> str:
     """Return the text with the entry in it.
 
     Raises:

@@ -23,10 +23,10 @@ from mcp_batteries.cli.config_file import Changed, ConfigFile
 from mcp_batteries.cli.entries import (
     Entry,
     describe_command,
-    edited,
     is_started_by,
     is_valid,
     merge,
+    put_entry,
     server_of,
     without_entry,
     words_of,
@@ -51,7 +51,7 @@ from mcp_batteries.cli.journal import (
     NoteFiles,
     backups_of,
     folder_of,
-    locked,
+    lock_host,
 )
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
@@ -251,7 +251,7 @@ def _attempt(attempt: Callable[[], str], host: str, path: Path, settings: Settin
     """
     if settings.dry_run:
         return attempt()
-    with locked(places.notes, host):
+    with lock_host(places.notes, host):
         for _ in range(_ATTEMPTS):
             with suppress(Changed):
                 return attempt()
@@ -266,11 +266,11 @@ def _commit(target: _Target, edit: _Edit) -> Sequence[str]:
         Unavailable: it cannot be written.
     """
     if edit.contents is None:
-        with target.notes.staged() as problems:
+        with target.notes.stage() as problems:
             target.file.remove()
         return problems
-    with target.file.staged(edit.contents) as staged, target.notes.staged() as problems:
-        staged.commit()
+    with target.file.stage(edit.contents) as new_file, target.notes.stage() as problems:
+        new_file.commit()
     return problems
 
 
@@ -372,7 +372,7 @@ def _plan_installation(target: _Target, text: str) -> _Edit:
     if current is not None:
         new = replace(new, value=merge(new.value, current, earlier.entry))
     try:
-        after = edited(target.config_format, before, new, stale)
+        after = put_entry(target.config_format, before, new, stale)
         target.config_format.read(after)
     except Malformed as error:
         raise target.not_understood(error) from None
@@ -437,7 +437,7 @@ def _note_installed(
     journal.made_keys += [key for key in keys if key not in document and key not in journal.made_keys]
     journal.entries[target.name] = installed
     journal.note_written(contents)
-    target.notes.put(JOURNAL, journal.dumped())
+    target.notes.put(JOURNAL, journal.to_json())
 
 
 def _describe_plan(target: _Target, text: str, edit: _Edit) -> str:
@@ -618,4 +618,4 @@ def _note_uninstalled(target: _Target, contents: bytes | None) -> None:
         return
     if was_current:
         journal.note_written(contents)
-    target.notes.put(JOURNAL, journal.dumped())
+    target.notes.put(JOURNAL, journal.to_json())

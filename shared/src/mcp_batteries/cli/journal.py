@@ -31,7 +31,7 @@ __all__ = [
     "backups_of",
     "folder_of",
     "folders",
-    "locked",
+    "lock_host",
 ]
 
 # The files in the folder for one file of a host: the notes, and that file as it was before the first installation.
@@ -132,7 +132,7 @@ class Journal:
     def note_written(self, contents: bytes | None) -> None:
         self.written = _digest(contents)
 
-    def dumped(self) -> bytes:
+    def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
 
 
@@ -228,24 +228,24 @@ class NoteFiles:
         return self._folder / new
 
     @contextmanager
-    def staged(self) -> Generator[list[str]]:
+    def stage(self) -> Generator[list[str]]:
         """Write the new notes beside the old ones; when the block ends without an error, put them in their places.
 
         Yields:
             Why they cannot be kept, if so: what is installed does not depend on them.
         """
         problems: list[str] = []
-        staged: list[NewFile] = []
+        new_files: list[NewFile] = []
         with ExitStack() as stack:
             try:
                 for name, contents in self._new.items():
                     file = ConfigFile.read(self._folder / name)
-                    staged.append(stack.enter_context(file.staged(contents)))
+                    new_files.append(stack.enter_context(file.stage(contents)))
             except Problem as problem:
                 problems.append(problem.failure)
             yield problems
             with suppress(Problem, Changed):
-                for new in staged:
+                for new in new_files:
                     new.commit()
             for name in self._doomed:
                 with suppress(OSError):
@@ -256,7 +256,7 @@ class NoteFiles:
 
 
 @contextmanager
-def locked(folder: Path, host: str) -> Generator[None]:
+def lock_host(folder: Path, host: str) -> Generator[None]:
     """Let only one process at a time change the file of a host, as far as the folder for notes can be used.
 
     Raises:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_batteries.cli.hosts import typed_command
-from mcp_batteries.cli.journal import ORIGINAL, Journal, backups_of, folder_of, folders, locked
+from mcp_batteries.cli.journal import ORIGINAL, Journal, backups_of, folder_of, folders, lock_host
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Problem, describe_os_error
 from mcp_batteries.settings import Settings
@@ -32,7 +32,7 @@ class _Leftover:
     files: int
     size: int
 
-    def described(self) -> str:
+    def describe(self) -> str:
         files = "1 file" if self.files == 1 else f"{self.files} files"
         return f"- {self.path}: {self.folder.contents} ({files}, {_in_words(self.size)})"
 
@@ -50,7 +50,7 @@ def leftovers(settings: Settings) -> str:
     remains = _find(settings)
     if not remains:
         return ""
-    lines = ["Still on this machine:", *(one.described() for one in remains)]
+    lines = ["Still on this machine:", *(one.describe() for one in remains)]
     lines += _describe_elsewhere(remains)
     lines.append(f"To remove that too, close the hosts that run it and enter: {typed_command(settings, '--purge')}")
     return "\n".join(lines)
@@ -69,7 +69,7 @@ def purge(settings: Settings, places: Places) -> str:
         if problem:
             failures.append(f"- {leftover.path}: {problem}")
         else:
-            removed.append(leftover.described())
+            removed.append(leftover.describe())
     removed += _remove_backups(settings, places)
     lines: list[str] = []
     if removed:
@@ -168,7 +168,7 @@ def _remove_backups(settings: Settings, places: Places) -> list[str]:
         doomed = sorted(path.name for path in folder.glob("*.backup") if path not in needed)
         if own == journal.entries.keys():
             doomed.append(ORIGINAL)
-        with suppress(Problem), locked(places.notes, journal.host):
+        with suppress(Problem), lock_host(places.notes, journal.host):
             removed += _remove_files(folder, doomed, journal.file)
     for folder in folders(places.notes):
         # Notes that nobody can read help nobody, and the file beside them may hold a token. Those of a newer version

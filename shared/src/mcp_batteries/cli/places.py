@@ -76,7 +76,7 @@ class Places:
                 f"Import what --print-config {host} prints, in its settings.",
             )
         if location.windows_package:
-            packaged = self._packaged(location.windows_package)
+            packaged = self._package_folder(location.windows_package)
             if packaged is not None:
                 return packaged / path.rpartition("/")[2]
         folder_name, _, relative = path.partition("/")
@@ -117,7 +117,7 @@ class Places:
                 "Change into the folder of the project, then try again.",
             ) from None
 
-    def _packaged(self, package: str) -> Path | None:
+    def _package_folder(self, package: str) -> Path | None:
         """Return where Windows keeps what a program that was installed as a package (MSIX) takes for its folder.
 
         The program itself sees this folder as `%APPDATA%\\NAME`.

@@ -236,16 +236,16 @@ def _with_member(text: str, holder: yaml.MappingNode, key: yaml.Node | None, mem
         return apply(text, [Splice(place, place, spell(member)[1:-1] + separator)])
     indent = " " * pairs[0][0].start_mark.column
     if key is None:
-        return _with_lines(text, _shifted(_block(member, ""), indent))
+        return _with_lines(text, _indent(_block(member, ""), indent))
     end = line_break(text)
     place = text.rfind("\n", 0, pairs[0][0].start_mark.index) + 1
     outer = " " * key.start_mark.column
     unit = indent.removeprefix(outer) or "  "
-    lines = _shifted(_block(member, unit, unit), outer)
+    lines = _indent(_block(member, unit, unit), outer)
     return apply(text, [Splice(place, place, "".join(line + end for line in lines))])
 
 
-def _shifted(lines: list[str], indent: str) -> list[str]:
+def _indent(lines: list[str], indent: str) -> list[str]:
     return [indent + line for line in lines]
 
 
@@ -264,7 +264,7 @@ def _with_block(text: str, key: yaml.Node, start: int, end: int, value: Any) -> 
     """Return the text with a mapping in lines of its own where something short stands behind a key."""
     if not isinstance(value, dict):
         return apply(text, [Splice(start, end, " " + spell(value))])
-    lines = _shifted(_block(cast("dict[str, Any]", value), "  "), " " * key.start_mark.column)
+    lines = _indent(_block(cast("dict[str, Any]", value), "  "), " " * key.start_mark.column)
     line = _line_end(text, end)
     written = "".join(line + line_break(text) for line in lines)
     if line == len(text) and not text.endswith("\n"):
