@@ -96,7 +96,7 @@ class Server:
 
         def offer(function: F) -> F:
             mark = decorators.tool(title or _words(function), effect, open_world=open_world, seconds=seconds)
-            self._offer(function, mark(_described(function)))
+            self._offer(function, mark(_to_method(function)))
             return function
 
         return offer if function is None else offer(function)
@@ -114,7 +114,7 @@ class Server:
 
         def offer(function: F) -> F:
             mark = decorators.prompt(title or _words(function))
-            self._offer(function, mark(_described(function)))
+            self._offer(function, mark(_to_method(function)))
             return function
 
         return offer if function is None else offer(function)
@@ -133,7 +133,7 @@ class Server:
 
             async def read(room: object) -> TextResourceContents:
                 try:
-                    text = await _called(function, Path(file))
+                    text = await _call_function(function, Path(file))
                 except FileNotFoundError:
                     raise NotFound(f"There is no file {quote(os.path.basename(file))} now.") from None
                 return TextResourceContents(uri=uri, text=text, mime_type=mime_type)
@@ -163,7 +163,7 @@ class Server:
                     # A part of a URI may hold an encoded slash, and is one text all the same.
                     if DEFAULT_RESOURCE_SECURITY.validate(variables) is not None:
                         raise FileNotFoundError
-                    text = await _called(function, **variables)
+                    text = await _call_function(function, **variables)
                 # An empty variable, or one too few, names the folder of what the function reads.
                 except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                     raise NotFound(f"No resource has the URI {quote(uri)}.") from None
@@ -245,12 +245,12 @@ def _words(function: Callable[..., Any]) -> str:
     return function.__name__.replace("_", " ").capitalize()
 
 
-def _described(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def _to_method(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """Return `function` as a method that a room would have: asynchronous, every argument described by a `Field`."""
 
     @functools.wraps(function)
     async def call(self: object, /, **arguments: Any) -> Any:
-        return await _called(function, **arguments)
+        return await _call_function(function, **arguments)
 
     hints = get_type_hints(function, include_extras=True)
     returns: Any = hints.pop("return", None)
@@ -275,9 +275,9 @@ def _with_field(hint: Any) -> Any:
     return Annotated[(kind, *(Field(description=note) if isinstance(note, str) else note for note in notes))]
 
 
-async def _called(function: Callable[..., Any], *words: Any, **arguments: Any) -> Any:
+async def _call_function(function: Callable[..., Any], *words: Any, **arguments: Any) -> Any:
     try:
-        return await _returned(function, *words, **arguments)
+        return await _run_function(function, *words, **arguments)
     except ValueError as error:
         if _is_of_the_author(error, function):
             raise Invalid(str(error)) from error
@@ -296,7 +296,7 @@ def _is_of_the_author(error: ValueError, function: Callable[..., Any]) -> bool:
     return linecache.getline(file, line).lstrip().startswith("raise ")
 
 
-async def _returned(function: Callable[..., Any], *words: Any, **arguments: Any) -> Any:
+async def _run_function(function: Callable[..., Any], *words: Any, **arguments: Any) -> Any:
     if inspect.iscoroutinefunction(function):
         value = await function(*words, **arguments)
     else:

@@ -54,10 +54,10 @@ class TimeoutQueue:
         self._waits.append(wait)
         if not self._runs:
             self._runs = True
-            loop.call_at(wait.when, self._due, context=self._context)
+            loop.call_at(wait.when, self._call_back, context=self._context)
         return wait
 
-    def _due(self) -> None:
+    def _call_back(self) -> None:
         """Call back those whose time has come, and set the timer for the next one."""
         loop = asyncio.get_running_loop()
         waits = self._waits
@@ -69,4 +69,4 @@ class TimeoutQueue:
                 loop.call_soon(wait.end, context=wait.context)
         self._runs = bool(waits)
         if waits:
-            loop.call_at(waits[0].when, self._due, context=self._context)
+            loop.call_at(waits[0].when, self._call_back, context=self._context)

@@ -67,13 +67,13 @@ def seatbelt_profile(confinement: Confinement) -> str:
 
 def _rule(operation: str, paths: Iterable[str]) -> str:
     """Return the rule that allows an operation on what is at each path, and below."""
-    filters = [f"(subpath {_quoted(path)})" for path in sorted(paths)]
+    filters = [f"(subpath {_quote(path)})" for path in sorted(paths)]
     if not filters:
         return ""
     return f"(allow {operation} {' '.join(filters)})\n"
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     path = path.rstrip(os.sep) or os.sep
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

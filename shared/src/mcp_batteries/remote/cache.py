@@ -295,7 +295,7 @@ class Cache:
             now = self.clock()
             if isinstance(outcome, Failed) and outcome.everything:
                 await self._pause(scope, outcome, now)
-        refreshed = _after(entry, outcome, now)
+        refreshed = _update_entry(entry, outcome, now)
         has_changed = refreshed.digest != entry.digest
         try:
             await self.run_store_work(lambda: self.store.write(key, refreshed, body=has_changed))
@@ -362,7 +362,7 @@ class Cache:
                 del self._turns[key]
 
 
-def _after(entry: Entry, outcome: Outcome, now: float) -> Entry:
+def _update_entry(entry: Entry, outcome: Outcome, now: float) -> Entry:
     """Return what is known once `outcome` came at `now`."""
     match outcome:
         case FetchResult():

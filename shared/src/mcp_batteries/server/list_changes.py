@@ -96,7 +96,7 @@ class Changes:
     def _absent_lines(self) -> list[str]:
         lines: list[str] = []
         for uri, reason in islice(self.absent.items(), _MAX_NAMED):
-            lines.append(f"not there yet: {uri} ({_cut(reason)})")
+            lines.append(f"not there yet: {uri} ({_shorten(reason)})")
         omitted = len(self.absent) - len(lines)
         if omitted > 0:
             lines.append(f"[{omitted:,} more are not there yet]")
@@ -263,7 +263,7 @@ def _format_change(entry: JournalEntry, uris: Mapping[Topic, list[str]]) -> str:
     if isinstance(source, DetailedSource):
         detail = source.describe_change(entry.change).rstrip("\n")
         if detail:
-            line += f"\n{_cut(detail)}"
+            line += f"\n{_shorten(detail)}"
     return line
 
 
@@ -280,7 +280,7 @@ def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _cut(detail: str) -> str:
+def _shorten(detail: str) -> str:
     if len(detail) <= _MAX_DETAIL_CHARACTERS:
         return detail
     start = detail[:_MAX_DETAIL_CHARACTERS]

@@ -345,7 +345,7 @@ class Settings(BaseModel):
 
     @field_validator("server_card")
     @classmethod
-    def _announced(cls, value: bool, info: ValidationInfo) -> bool:
+    def _check_server_card(cls, value: bool, info: ValidationInfo) -> bool:
         if value and (info.data.get("transport") != "http" or not info.data.get("public_url")):
             raise ValueError("it needs --transport http and --public-url")
         return value

@@ -46,9 +46,9 @@ class SavedTools(DynamicTools):
     async def _begin(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         self._watched.clear()
         await self._refresh()
-        return [lambda: self._watcher.run(self._touched), self._follow]
+        return [lambda: self._watcher.run(self._wake_refresh), self._follow]
 
-    def _touched(self, paths: Collection[Hashable]) -> None:
+    def _wake_refresh(self, paths: Collection[Hashable]) -> None:
         self._wake.set()
 
     async def _follow(self) -> None:

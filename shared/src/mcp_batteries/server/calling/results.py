@@ -77,7 +77,7 @@ class DataResult(BaseModel):
 
     def text(self) -> str:
         """The whole answer for hosts that pass on only text; compact JSON unless overridden."""
-        return _encoded(clean(self.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        return _to_json(clean(self.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
 
 @dataclass(frozen=True)
@@ -207,10 +207,10 @@ def _data_to_wire(result: DataResult) -> dict[str, Any]:
     if type(result).text is not DataResult.text:
         return _wire(result.text(), result.links(), structuredContent=clean(data))
     try:
-        text = _encoded(data)
+        text = _to_json(data)
     except _NOT_UTF_8:
         data = _replace_surrogates(data)
-        text = _encoded(data)
+        text = _to_json(data)
     return _wire(text, result.links(), structuredContent=data)
 
 
@@ -236,7 +236,7 @@ def _replace_surrogates(data: Any) -> Any:
             return data
 
 
-def _encoded(data: Any) -> str:
+def _to_json(data: Any) -> str:
     return pydantic_core.to_json(data).decode()
 
 

@@ -206,12 +206,12 @@ class Change:
             lines = ["Dry run, nothing was changed. It would do this:"]
         lines.extend(self._step_lines())
         if self.objects is not None:
-            lines += ["Schema:", *_bounded(self.objects or ["nothing"])]
+            lines += ["Schema:", *_limit_lines(self.objects or ["nothing"])]
         if self.samples:
             lines.append("Rows (- before, + after), a sample:")
             lines.extend(sample.text() for sample in self.samples)
         for title, details in self.findings:
-            lines += [title, *_bounded(details)]
+            lines += [title, *_limit_lines(details)]
         lines.extend(self._undo_lines())
         return "\n".join(line for line in lines if line)
 
@@ -225,7 +225,7 @@ class Change:
             return [_NO_SAFE_INVERSE]
         if not self.undo:
             return []
-        return ["The way back:", *_bounded(self.undo)]
+        return ["The way back:", *_limit_lines(self.undo)]
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ class Export:
         )
 
 
-def _bounded(lines: Sequence[str]) -> Sequence[str]:
+def _limit_lines(lines: Sequence[str]) -> Sequence[str]:
     """Return as many of the lines of a section as it may have."""
     if len(lines) <= _MAX_LINES:
         return lines

@@ -225,12 +225,12 @@ def write_rows(
         # What is raised in here comes out as another error, in the words of the library.
         nonlocal count
         try:
-            for batch in _batched(records):
+            for batch in _in_batches(records):
                 if file.tell() > most:
                     raise UnreadableParquet(f"The rows fill more than {most:,} bytes. Write them in parts.")
                 arrays: list[Any] = []
                 for number, kind in enumerate(kinds):
-                    values = [_fitting(row[number], kind, columns[number]) for row in batch]
+                    values = [_fit_value(row[number], kind, columns[number]) for row in batch]
                     arrays.append(Array(values, fields[number]))
                 count += len(batch)
                 named = dict(zip(columns, arrays, strict=True))
@@ -249,7 +249,7 @@ def write_rows(
     return count
 
 
-def _batched(records: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
+def _in_batches(records: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
     batch: list[Sequence[Any]] = []
     for record in records:
         batch.append(record)
@@ -260,7 +260,7 @@ def _batched(records: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
         yield batch
 
 
-def _fitting(value: Any, kind: ColumnKind, name: str) -> Any:
+def _fit_value(value: Any, kind: ColumnKind, name: str) -> Any:
     own = value_kind(value)
     if value is None:
         return None

@@ -106,7 +106,7 @@ class InterruptibleSend:
                 await self._start(status, (b"retry-after", b"1"))
             elif len(cut) == 1:
                 await self._start(200, (b"content-type", b"application/json"))
-                await self._send_body(_interrupted(*cut), more=True)
+                await self._send_body(_interruption_answer(*cut), more=True)
             else:
                 await self._start(200, (b"content-type", b"text/event-stream"))
                 await self._send_events(cut)
@@ -118,14 +118,14 @@ class InterruptibleSend:
 
     async def _send_events(self, cut: Collection[RequestId]) -> None:
         for request_id in cut:
-            event = b"event: message\r\ndata: " + _interrupted(request_id).strip() + b"\r\n\r\n"
+            event = b"event: message\r\ndata: " + _interruption_answer(request_id).strip() + b"\r\n\r\n"
             await self._send_body(event, more=True)
 
     async def _send_body(self, body: bytes, *, more: bool) -> None:
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-def _interrupted(request_id: RequestId) -> bytes:
+def _interruption_answer(request_id: RequestId) -> bytes:
     """Return the answer to a call that the server's end interrupted."""
     return dump_answer(request_id, ErrorData(code=_CUT_CODE, message=str(_CUT), data=_CUT.fields))
 
