@@ -23,7 +23,7 @@ _ABSENT_SECONDS = 900.0
 _CONCURRENT_CHECKS = 8
 
 
-class _Followed:
+class _Subscription:
     """One URI, and the keys it shows now.
 
     Attributes:
@@ -61,7 +61,7 @@ class RemoteSource:
         self._reset()
 
     def _reset(self) -> None:
-        self._followed: dict[Hashable, _Followed] = {}
+        self._subscriptions: dict[Hashable, _Subscription] = {}
         # By cache key: the URIs that show it.
         self._showing: dict[str, set[Hashable]] = {}
         # By place in the store: the cache key.
@@ -75,29 +75,29 @@ class RemoteSource:
 
     async def add(self, keys: Collection[Hashable]) -> None:
         await self._running.wait()
-        new = {uri: _Followed() for uri in keys}
-        self._followed.update(new)
+        new = {uri: _Subscription() for uri in keys}
+        self._subscriptions.update(new)
         for uri in new:
             self._tasks.start_soon(self._resolve, uri)
         with anyio.move_on_after(_SUBSCRIBE_SECONDS):
-            for followed in new.values():
-                await followed.resolved.wait()
-        for followed in new.values():
-            followed.is_late = followed.absent is not None or not followed.resolved.is_set()
+            for subscription in new.values():
+                await subscription.resolved.wait()
+        for subscription in new.values():
+            subscription.is_late = subscription.absent is not None or not subscription.resolved.is_set()
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for uri in keys:
-            followed = self._followed.pop(uri, None)
-            if followed is not None:
-                self._leave(uri, followed.keys)
+            subscription = self._subscriptions.pop(uri, None)
+            if subscription is not None:
+                self._leave(uri, subscription.keys)
 
     def explain_absence(self, key: Hashable) -> str | None:
-        followed = self._followed.get(key)
-        if followed is None:
+        subscription = self._subscriptions.get(key)
+        if subscription is None:
             return None
-        if followed.absent is not None:
-            return followed.absent
-        return next((self._absent[cache_key] for cache_key in followed.keys if cache_key in self._absent), None)
+        if subscription.absent is not None:
+            return subscription.absent
+        return next((self._absent[cache_key] for cache_key in subscription.keys if cache_key in self._absent), None)
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self._changed = changed
@@ -112,41 +112,41 @@ class RemoteSource:
 
     async def reconsider(self) -> None:
         """Determine again what each URI shows; report those that show something else as changed."""
-        for uri, followed in list(self._followed.items()):
-            before = followed.keys
+        for uri, subscription in list(self._subscriptions.items()):
+            before = subscription.keys
             await self._resolve(uri)
-            if before and self._followed.get(uri) is followed and followed.keys != before:
+            if before and self._subscriptions.get(uri) is subscription and subscription.keys != before:
                 self._changed([uri])
 
     async def _resolve(self, uri: Hashable) -> None:
         """Determine the keys of `uri`, and poll them."""
-        followed = self._followed.get(uri)
-        if followed is None:
+        subscription = self._subscriptions.get(uri)
+        if subscription is None:
             return
         try:
             keys = frozenset(await self._keys(str(uri)))
         except Exception as problem:  # noqa: BLE001 - see `_log`
             _log("Not followed yet", problem)
-            if isinstance(problem, NotFound) and not followed.keys:
-                followed.absent = str(problem)
-                followed.resolved.set()
-            self._tasks.start_soon(self._resolve_later, uri, followed)
+            if isinstance(problem, NotFound) and not subscription.keys:
+                subscription.absent = str(problem)
+                subscription.resolved.set()
+            self._tasks.start_soon(self._resolve_later, uri, subscription)
             return
-        if self._followed.get(uri) is not followed:
+        if self._subscriptions.get(uri) is not subscription:
             return
-        followed.absent = None
-        added = keys - followed.keys
-        removed = followed.keys - keys
-        followed.keys = keys
+        subscription.absent = None
+        added = keys - subscription.keys
+        removed = subscription.keys - keys
+        subscription.keys = keys
         self._leave(uri, removed)
         for key in added:
             self._showing.setdefault(key, set()).add(uri)
         unpolled = [key for key in added if key not in self._polls]
         if unpolled:
             await self._start_polls(uri, unpolled)
-        followed.resolved.set()
-        if followed.is_late and self._followed.get(uri) is followed:
-            followed.is_late = False
+        subscription.resolved.set()
+        if subscription.is_late and self._subscriptions.get(uri) is subscription:
+            subscription.is_late = False
             self._changed([uri])
 
     async def _start_polls(self, uri: Hashable, keys: Collection[str]) -> None:
@@ -193,9 +193,9 @@ class RemoteSource:
     async def _body(self, key: str) -> bytes | None:
         return (await self._cache.run_store_work(lambda: self._cache.store.read(key))).body
 
-    async def _resolve_later(self, uri: Hashable, followed: _Followed) -> None:
+    async def _resolve_later(self, uri: Hashable, subscription: _Subscription) -> None:
         await self._cache.sleep(_UNRESOLVED_SECONDS)
-        if self._followed.get(uri) is followed:
+        if self._subscriptions.get(uri) is subscription:
             await self._resolve(uri)
 
     def _leave(self, uri: Hashable, keys: Collection[str]) -> None:
