@@ -261,18 +261,30 @@ def _in_batches(records: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]
 
 
 def _fit_value(value: Any, kind: ColumnKind, name: str) -> Any:
-    own = value_kind(value)
+    """Return a value as a column of this kind takes it.
+
+    Raises:
+        UnreadableParquet: the column `name` does not take it.
+    """
     if value is None:
         return None
-    if own is kind:
+    own_kind = value_kind(value)
+    if own_kind is kind:
         return bytes(value) if kind is ColumnKind.BYTES else value
-    if kind is ColumnKind.REAL and own is ColumnKind.INTEGER and abs(value) <= _EXACT:
+    if kind is ColumnKind.REAL and own_kind is ColumnKind.INTEGER and abs(value) <= _EXACT:
         return float(value)
     if kind is ColumnKind.TEXT:
-        if own is ColumnKind.BYTES:
-            return f"x'{value.hex()}'"
-        return repr(value) if own is ColumnKind.REAL and math.isfinite(value) else str(value)
-    raise UnreadableParquet(f"The column `{name[:100]}` holds {own} among {kind}. Write one of both with CAST.")
+        return _as_text(value, own_kind)
+    raise UnreadableParquet(f"The column `{name[:100]}` holds {own_kind} among {kind}. Write one of both with CAST.")
+
+
+def _as_text(value: Any, kind: ColumnKind) -> str:
+    """Return a value of this kind as text: bytes as SQL writes them, fractions with all their digits."""
+    if kind is ColumnKind.BYTES:
+        return f"x'{value.hex()}'"
+    if kind is ColumnKind.REAL and math.isfinite(value):
+        return repr(value)
+    return str(value)
 
 
 @contextmanager
@@ -300,12 +312,12 @@ def main() -> None:
     They are the kinds of the columns, their names, the records, and finally an error or null.
     """
     out = sys.stdout
-    wrong: str | None = None
+    failure: str | None = None
     try:
         with limit_memory(), os.fdopen(os.dup(0), "rb") as file:
             out.write(json.dumps(column_kinds(file)) + "\n")
             for record in read_rows(file):
                 out.write(json.dumps(record, default=lambda item: {"base64": base64.b64encode(item).decode()}) + "\n")
     except UnreadableParquet as error:
-        wrong = str(error)
-    out.write(json.dumps(wrong) + "\n")
+        failure = str(error)
+    out.write(json.dumps(failure) + "\n")
