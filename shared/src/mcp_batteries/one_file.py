@@ -254,7 +254,7 @@ def _to_method(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
 
     hints = get_type_hints(function, include_extras=True)
     returns: Any = hints.pop("return", None)
-    shaped = inspect.isclass(returns) and issubclass(returns, (DataResult, TextResult))
+    is_result_class = inspect.isclass(returns) and issubclass(returns, (DataResult, TextResult))
     hints = {name: _with_field(hint) for name, hint in hints.items()}
     signature = inspect.signature(function)
     for item in signature.parameters.values():
@@ -262,7 +262,7 @@ def _to_method(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
             raise TypeError(f"`{function.__name__}` can't have `{item}`: models pass each argument by its name")
     room = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     parameters = [item.replace(annotation=hints.get(item.name, Any)) for item in signature.parameters.values()]
-    result: Any = returns if shaped else str
+    result: Any = returns if is_result_class else str
     cast("Any", call).__signature__ = signature.replace(parameters=[room, *parameters], return_annotation=result)
     call.__annotations__ = {**hints, "return": result}
     return call
@@ -301,6 +301,7 @@ async def _run_function(function: Callable[..., Any], *words: Any, **arguments: 
         value = await function(*words, **arguments)
     else:
         value = await run_in_thread(lambda stop: function(*words, **arguments), long=True)
-    shaped = isinstance(value, (str, DataResult, TextResult))
+    if isinstance(value, (str, DataResult, TextResult)):
+        return value
     # JSON has no word for what is no number.
-    return value if shaped else pydantic_core.to_json(value, inf_nan_mode="null").decode()
+    return pydantic_core.to_json(value, inf_nan_mode="null").decode()

@@ -56,13 +56,13 @@ async def answers_over_http(program: Program, settings: Settings, stderr_lines: 
             # An address has no effect beside it.
             update |= {name: Settings.model_fields[name].default for name in ("host", "port")}
         own = settings.model_copy(update=update)
-        theirs = {variable(type(settings), name) for name in (*_OWN, "socket")}
+        replaced_variables = {variable(type(settings), name) for name in (*_OWN, "socket")}
         process = await anyio.open_process(
             [*program.words, *own.arguments()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             creationflags=NO_WINDOW,
-            env={name: value for name, value in os.environ.items() if name not in theirs} | own.secrets(),
+            env={name: value for name, value in os.environ.items() if name not in replaced_variables} | own.secrets(),
         )
         async with process:
             try:

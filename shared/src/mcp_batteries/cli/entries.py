@@ -204,17 +204,17 @@ def without_entry(
     return text
 
 
-def _without_inputs(config_format: ConfigFormat, text: str, entry: Entry, doomed: Sequence[str]) -> str:
+def _without_inputs(config_format: ConfigFormat, text: str, entry: Entry, ids: Sequence[str]) -> str:
     """Return the text without some values that VS Code asks for, as far as no other server uses them."""
-    for name in doomed:
+    for name in ids:
         document = config_format.read_leniently(text)
         others: dict[str, Any] = {**document, "inputs": []}
         if isinstance(others.get(entry.container), dict):
             servers = cast("dict[str, Any]", others[entry.container])
             others[entry.container] = {key: item for key, item in servers.items() if key != entry.name}
-        ids = _ids(document.get("inputs", []))
-        if name in ids and f"${{input:{name}}}" not in json.dumps(others, default=repr):
-            text = config_format.remove(text, ["inputs", ids.index(name)])
+        present_ids = _ids(document.get("inputs", []))
+        if name in present_ids and f"${{input:{name}}}" not in json.dumps(others, default=repr):
+            text = config_format.remove(text, ["inputs", present_ids.index(name)])
     return text
 
 
