@@ -470,6 +470,9 @@ async def test_a_revision_that_is_not_there_has_neighbours(tmp_path: Path) -> No
             assert "There is no revision `sid`. Did you mean `side`?" in await asking(tool, rev="sid")
         assert "no revision `nope`" in await asking("read_diff", rev="main..nope")
         assert "no revision `nope`" in await asking("get_merge_base", one="nope")
+        # Git takes any full hash for a name, whether or not there is such an object.
+        for hashes in ({"one": "1" * 40}, {"one": "HEAD", "other": "1" * 40}):
+            assert f"There is no revision `{'1' * 40}`" in await asking("get_merge_base", **hashes)
         assert "There is no `nope.txt` in `v1`" in await asking("read_file", path="nope.txt", rev="v1")
         assert "is a folder" in await asking("read_file", path="docs")
         assert "start_line" in await asking("get_blame", path="notes.txt", start_line=50)

@@ -872,3 +872,81 @@ async def test_lines_that_begin_with_a_number_sign_stay_in_every_message(reposit
                 repository.git("switch", "--quiet", "side")
                 repository.commit("side", {"b.txt": "two\n"})
                 repository.git("switch", "--quiet", "main")
+
+
+def _with_a_tag_like_each_branch(repository: Made) -> str:
+    """Commit twice, with tags `main` and `side` at the first commit and branches of these names at the second."""
+    first = repository.commit("first", {"a.txt": "one\n"})
+    repository.commit("second", {"a.txt": "two\n"})
+    repository.git("branch", "side")
+    for name in ("main", "side"):
+        repository.git("tag", name, first)
+    return first
+
+
+@pytest.mark.reported("desktop/desktop#18395")
+@pytest.mark.reported("desktop-plus/desktop-plus#182")
+async def test_a_branch_is_found_by_its_listed_name_where_a_tag_is_called_like_it(repository: Made) -> None:
+    first = _with_a_tag_like_each_branch(repository)
+    async with serving(repository.path, "--write") as ask:
+        listed = await ask("list_refs")
+        assert "* heads/main " in listed and "heads/side " in listed
+        assert "second" in await ask("list_commits", rev="heads/side")
+        for name in ("heads/side", "refs/heads/main"):
+            assert not (await ask("run_switch", rev=name)).startswith("failed")
+            assert repository.git("symbolic-ref", "HEAD").strip() == f"refs/heads/{name.rpartition('/')[2]}"
+        await ask("create_branch", name="other", rev=first, upstream="heads/side")
+        assert repository.git("config", "branch.other.merge").strip() == "refs/heads/side"
+        assert "second" in await ask("run_cherry_pick", rev="heads/main", into="other")
+        await ask("run_switch", rev="heads/main")
+        answer = await ask("create_branch", name="renamed", rename="heads/side")
+        for tool, arguments in calls_back(answer):
+            assert not (await ask(tool, **arguments)).startswith("failed")
+        for kind, name in (("branch", "heads/side"), ("tag", "tags/main")):
+            assert not (await ask("delete_ref", name=name, kind=kind, force=True)).startswith("failed")
+    refs = repository.git("for-each-ref", "--format=%(refname)").split()
+    assert refs == ["refs/heads/main", "refs/heads/other", "refs/tags/side"]
+
+
+@pytest.mark.reported("desktop/desktop#18395")
+async def test_a_prefix_that_belongs_to_a_name_is_kept(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    repository.git("branch", "heads/main")
+    async with serving(repository.path, "--write") as ask:
+        await ask("run_switch", rev="heads/main")
+    assert repository.git("symbolic-ref", "HEAD").strip() == "refs/heads/heads/main"
+
+
+@pytest.mark.reported("pschatzmann/ESP32-A2DP#194")
+async def test_who_reads_a_tag_that_is_called_like_a_branch_is_told_so(repository: Made) -> None:
+    _with_a_tag_like_each_branch(repository)
+    fact = "several refs are called `main`, and the branch is `heads/main`"
+    async with serving(repository.path) as ask:
+        for tool, arguments in (
+            ("list_commits", {}),
+            ("list_commits", {"text": "one"}),
+            ("list_commits", {"path": "*.txt"}),
+            ("read_diff", {}),
+            ("read_file", {"path": "a.txt"}),
+            ("get_blame", {"path": "a.txt"}),
+            ("list_files", {}),
+            ("search_text", {"pattern": "o"}),
+        ):
+            assert fact in await ask(tool, rev="main", **arguments), tool
+            assert "several refs" not in await ask(tool, rev="heads/main", **arguments), tool
+        assert fact in await ask("get_merge_base", one="main")
+        assert fact in await ask("read_diff", rev="main..HEAD")
+
+
+@pytest.mark.reported("desktop/desktop#7726")
+async def test_the_current_branch_is_pushed_where_a_tag_is_called_like_it(repository: Made, tmp_path: Path) -> None:
+    _with_a_tag_like_each_branch(repository)
+    remote = Made(tmp_path / "remote.git", "--bare")
+    repository.git("remote", "add", "origin", str(remote.path))
+    gates = ("--push", f"--remote-folder={tmp_path}")
+    async with serving(repository.path, *gates, agrees=lambda _: True) as ask:
+        for arguments in ({}, {"rev": "heads/side"}, {"rev": "tags/side", "tag": True}):
+            answer = await ask("run_push", **arguments)
+            assert not answer.startswith("failed"), answer
+    refs = remote.git("for-each-ref", "--format=%(refname) %(subject)").splitlines()
+    assert refs == ["refs/heads/main second", "refs/heads/side second", "refs/tags/side first"]

@@ -47,7 +47,7 @@ def shorten_hash(oid: str) -> str:
 
 
 def name_unknown(field: str) -> str:
-    """Return a field of a commit as git printed it, or a question mark where git found none and left its placeholder."""
+    """Return a field of a commit as git printed it, or a question mark where it left its placeholder."""
     if re.fullmatch("%[ac][NEsI]", field):
         return _UNKNOWN
     return field

@@ -59,6 +59,7 @@ class SearchedCommits:
         back_to: the date of the last of them.
         is_complete: whether there are no others.
         frontier: from where the walk goes on: commits that it is to list next, each once the one before is listed.
+        remarks: what git said besides.
         has_wrong_clocks: whether some are older than their parents, so that a walk from the frontier may list commits
             again.
     """
@@ -68,6 +69,7 @@ class SearchedCommits:
     back_to: str = ""
     is_complete: bool = False
     frontier: dict[str, None] = field(default_factory=dict[str, None])
+    remarks: list[str] = field(default_factory=list[str])
     has_wrong_clocks: bool = False
     _oids: set[str] = field(default_factory=set[str])
     _last_seconds: int | None = None
@@ -128,7 +130,9 @@ class CommitSearch:
             end = min(end, (start + cancel.deadline) / 2)
         size = _FIRST_BATCH
         arguments = ["log", "--parents", f"--format={_WALK_FORMAT}", *self.walk, "--", *self.paths]
-        with git.stream(repository, arguments, cancel, literal_paths=self.literal_paths) as pieces:
+        with git.stream(
+            repository, arguments, cancel, literal_paths=self.literal_paths, remarks=searched.remarks
+        ) as pieces:
             commits = map(_WalkedCommit.parse, split_records(pieces, b"\n"))
             while len(searched.rows) < limit and _read_clock() < end:
                 batch_start = _read_clock()

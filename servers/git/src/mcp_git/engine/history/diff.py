@@ -24,7 +24,7 @@ from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
-from mcp_git.engine.program.revisions import EMPTY_TREES, explained_failures, head_has_commit
+from mcp_git.engine.program.revisions import EMPTY_TREES, describe_ambiguity, explained_failures, head_has_commit
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_hidden, escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import TOP_FOLDER, Range, Repository, RepositoryPath, Revision, parse_revision
@@ -173,7 +173,7 @@ def read_diff(
     if position.hashes not in ([], [digest]):
         raise Conflict("The changes are no longer those of the page before.", "Call again without `cursor`.")
     remaining = len(page.files) - page.file_index
-    facts = [comparison.title, _describe_counts(page)]
+    facts = [comparison.title, _describe_counts(page), *describe_ambiguity(page.remarks)]
     boundary = list_boundary(git.layout(repository))
     if page.oid in boundary:
         facts.append(describe_boundary(boundary, [page.oid]))
@@ -299,6 +299,7 @@ class _Page:
     Attributes:
         parts: where in `lines` the message, the list of files and the patch begin.
         is_cut: whether there are more files than are listed.
+        remarks: what git said besides.
         oid: the hash of the commit, on the first page of one.
         file_index, line_offset: the file, and the line of its patch, with which the next page goes on.
     """
@@ -315,6 +316,7 @@ class _Page:
         self.lines: list[str] = []
         self.files: list[_ChangedFile] = []
         self.is_cut = False
+        self.remarks: list[str] = []
         self.oid = ""
         self.parts = {"message": 0, "files": 0, "patch": 0}
         self.file_index = 0
@@ -363,6 +365,7 @@ class _Page:
             self._cancel,
             literal_paths=literal_paths,
             scratch_index=self._scratch_index,
+            remarks=self.remarks,
         )
 
     def _read_list(self, reader: _RecordReader, is_first: bool) -> None:

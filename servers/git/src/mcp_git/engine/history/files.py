@@ -21,6 +21,7 @@ from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_records
 from mcp_git.engine.program.revisions import (
     damaged,
+    describe_ambiguity,
     explain_failure,
     explained_failures,
     is_of_damage,
@@ -101,14 +102,17 @@ def read_file(
     if last is not None and last < first:
         raise Invalid("`end_line` is before `start_line`.", "Exchange them.")
     page = _FilePage()
+    remarks: list[str] = []
+    arguments = ["cat-file", "blob", _name_object(revision, path)]
     try:
-        with git.stream(repository, ["cat-file", "blob", _name_object(revision, path)], cancel) as pieces:
+        with git.stream(repository, arguments, cancel, remarks=remarks) as pieces:
             page.read(split_records(pieces, b"\n"), first, last)
     except GitFailed as failure:
         raise _explain_failure(failure, git, repository, revision, path, cancel) from None
     if page.is_binary:
         return Answer([f"{path.display} at {revision.text} is binary", "its bytes are not shown"])
-    return Answer(_describe_page(page, f"{path.display} at {escape_line_breaks(revision.text)}", first), page.lines)
+    facts = _describe_page(page, f"{path.display} at {escape_line_breaks(revision.text)}", first)
+    return Answer([*facts, *describe_ambiguity(remarks)], page.lines)
 
 
 def _describe_page(page: _FilePage, title: str, first: int) -> list[str]:
@@ -162,8 +166,9 @@ def list_files(
     options = select_options({"-r": recursive})
     arguments = ["ls-tree", "-z", "--long", *options, f"{position.first_hash or revision.text}:{path.text}"]
     next_cursor = None
+    remarks: list[str] = []
     try:
-        with git.stream(repository, arguments, cancel) as pieces:
+        with git.stream(repository, arguments, cancel, remarks=remarks) as pieces:
             # One entry more tells whether there is another page.
             records = list(islice(split_records(pieces), position.skip, position.skip + limit + 1))
             if len(records) > limit:
@@ -174,7 +179,7 @@ def list_files(
     rows = [_format_entry(record) for record in records[:limit]]
     number_phrase = _describe_number(len(rows), "entry", "entries", position.skip, next_cursor)
     fact = f"{path.display} at {escape_line_breaks(revision.text)}, {number_phrase}"
-    return Answer([fact], group_by_folder(rows), next_cursor)
+    return Answer([fact, *describe_ambiguity(remarks)], group_by_folder(rows), next_cursor)
 
 
 def _describe_number(number: int, noun: str, plural: str, skip: int, next_cursor: str | None) -> str:
@@ -314,11 +319,11 @@ def search_text(
         arguments += path.pathspecs
     page = _MatchPage()
     next_cursor = None
-    stderr: list[str] = []
+    remarks: list[str] = []
     with (
         explained_failures(git, repository, revision, cancel),
         git.stream(
-            repository, arguments, cancel, exit_codes=(0, 1), literal_paths=not path.is_glob, remarks=stderr
+            repository, arguments, cancel, exit_codes=(0, 1), literal_paths=not path.is_glob, remarks=remarks
         ) as pieces,
     ):
         page.read(_split_matches(pieces), os.fsencode(f"{source}:"), position.skip, limit)
@@ -329,7 +334,8 @@ def search_text(
         refuse_missing_path(git, repository, path, [revision.text], cancel)
     number_phrase = _describe_number(page.match_count, "match", "matches", position.skip, next_cursor)
     facts = [f"{number_phrase} in {escape_line_breaks(revision.text)}"]
-    if any("unable to read" in text for text in stderr):
+    facts += describe_ambiguity(remarks)
+    if any("unable to read" in text for text in remarks):
         facts.append("files that are not here were not searched")
     lines = group_by_folder(("", name, rows) for name, rows in page.rows.items())
     return Answer(facts, lines, next_cursor)

@@ -23,7 +23,12 @@ from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_lines, split_records
-from mcp_git.engine.program.revisions import explained_failures, head_has_commit, resolve_commits
+from mcp_git.engine.program.revisions import (
+    describe_ambiguity,
+    explained_failures,
+    head_has_commit,
+    resolve_commits,
+)
 from mcp_git.models import Answer, format_table
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import TOP_FOLDER, LineRange, Range, Repository, RepositoryPath, Revision
@@ -249,6 +254,7 @@ class _CommitPage:
         first_commit: the hash of the first one; empty if there is none.
         has_more: whether there is a page behind it.
         is_table: whether a script reads it, for which each row stands for itself.
+        remarks: what git said besides.
     """
 
     rows: list[Row] = field(default_factory=list[Row])
@@ -257,6 +263,7 @@ class _CommitPage:
     commit_count: int = 0
     has_more: bool = False
     is_table: bool = False
+    remarks: list[str] = field(default_factory=list[str])
 
     def read(self, lines: Iterator[bytes], ignored: int, limit: int) -> None:
         """Read `limit` commits behind the first `ignored` ones."""
@@ -359,6 +366,7 @@ def _list_matches(
     with _explained_page_failures(git, repository, query, position, cancel):
         searched = _search_commits(git, repository, query, limit, position, start, cancel)
         page.read(iter(searched.rows), 0, limit)
+        page.remarks += searched.remarks
         page.has_more = not searched.is_complete
         if page.has_more:
             hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
@@ -434,10 +442,11 @@ def _describe_limits(
 ) -> list[str]:
     """Return what the rows of a page alone would not tell.
 
-    That is where the history is cut, what came before a rename, and that a glob may be meant as a name.
+    That is whether another ref may be meant, where the history is cut, what came before a rename, and that a glob may
+    be meant as a name.
     """
     boundary = list_boundary(git.layout(repository))
-    facts: list[str] = []
+    facts = describe_ambiguity(page.remarks)
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
         facts.append(describe_boundary(boundary, page.commits))
     is_one_path = bool(query.path.text) and not query.path.is_glob
@@ -481,7 +490,9 @@ def _find_start(
 def _read_page(
     git: Git, repository: Repository, command: _LogCommand, page: _CommitPage, limit: int, cancel: CancelToken
 ) -> None:
-    with git.stream(repository, command.arguments, cancel, literal_paths=command.literal_paths) as pieces:
+    with git.stream(
+        repository, command.arguments, cancel, literal_paths=command.literal_paths, remarks=page.remarks
+    ) as pieces:
         lines = split_records(pieces, b"\n")
         page.read(lines, command.ignored_commits, limit)
         # Read to the end, which came meanwhile: git that is left before it has to be killed.

@@ -19,10 +19,10 @@ from mcp_git.engine.history.log import list_reflog
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
-from mcp_git.engine.program.revisions import explain_failure, explained_failures, find_commits
+from mcp_git.engine.program.revisions import describe_ambiguity, explain_failure, explained_failures
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import Repository, Revision, parse_ref
+from mcp_git.policy import Range, Repository, Revision, parse_ref
 from mcp_git.remote_addresses import hide_password
 from mcp_git.repository_paths import Layout, read_small_file
 
@@ -208,7 +208,8 @@ def _with_hash(row_format: str) -> str:
 
 
 def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
-    arguments = ["for-each-ref", "--sort=-committerdate:raw", f"--count={limit}", f"--format={_with_hash(_BRANCH_FORMAT)}"]
+    arguments = ["for-each-ref", "--sort=-committerdate:raw", f"--count={limit}"]
+    arguments.append(f"--format={_with_hash(_BRANCH_FORMAT)}")
     arguments += [*query.options, *query.patterns("refs/heads", "refs/remotes/*")]
     if "/" in query.pattern or "*" in query.pattern:
         # The list shows a remote's branch under the name of its remote, so a pattern may begin with that too.
@@ -316,20 +317,19 @@ def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revi
     """Return the commit at which two revisions parted, and how far each went since."""
     try:
         arguments = ["merge-base", "--all", one.text, other.text]
-        bases = git.run(repository, arguments, cancel, exit_codes=(0, 1)).text.split()
+        output = git.run(repository, arguments, cancel, exit_codes=(0, 1))
         arguments = ["rev-list", "--left-right", "--count", f"{one.text}...{other.text}", "--"]
         own_count, other_count = git.run(repository, arguments, cancel).text.split()
     except GitFailed as failure:
-        for revision in (one, other):
-            if not find_commits(git, repository, revision, cancel):
-                raise explain_failure(failure, git, repository, revision, cancel) from None
-        raise
+        raise explain_failure(failure, git, repository, Range(one, "...", other), cancel) from None
+    bases = output.text.split()
     distance = f"{one.text} has {count(int(own_count), 'commit')} of its own, {other.text} {int(other_count):,}"
+    ambiguity = describe_ambiguity([output.stderr])
     boundary = list_boundary(git.layout(repository))
     if boundary:
         distance += f"; {describe_boundary(boundary, bases)}"
     if not bases:
-        return Answer([f"{one.text} and {other.text} have no commit in common", distance])
+        return Answer([f"{one.text} and {other.text} have no commit in common", distance, *ambiguity])
     arguments = ["log", "--no-walk=unsorted", "--format=%h%x00%cs%x00%aN%x00%s"]
     if is_answering_script():
         arguments.append(f"--abbrev={SCRIPT_HASH_DIGITS}")
@@ -338,4 +338,4 @@ def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revi
     for line in split_lines(git.run(repository, arguments, cancel)):
         oid, date, author, subject = line.split("\0", 3)
         rows.append(_format_row(oid, name_unknown(date), f"{name_unknown(author)}: {subject}"))
-    return Answer([distance], rows)
+    return Answer([distance, *ambiguity], rows)

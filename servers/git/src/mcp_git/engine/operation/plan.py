@@ -112,13 +112,14 @@ class OperationPlanner:
 
     def switch(self, revision: Revision) -> FileOperation:
         """Plan to switch to a branch, or to a commit that has none."""
-        is_branch = bool(self.git.find_branch(self.repository, revision.text, self.cancel))
-        return_calls = self._return_calls(revision.text if is_branch else "")
+        name = self._shorten_ref(revision.text, "heads")
+        is_branch = bool(self.git.find_branch(self.repository, name, self.cancel))
+        return_calls = self._return_calls(name if is_branch else "")
         arguments = ["switch", "--quiet", "--no-guess"]
         if not is_branch:
             arguments.append("--detach")
         return FileOperation(
-            [*arguments, revision.text],
+            [*arguments, name],
             revision=revision,
             undo_calls=lambda: return_calls,
             undo_kind=UndoKind.CARRIED,
@@ -155,7 +156,7 @@ class OperationPlanner:
             after=follow,
         )
 
-    def rename_branch(self, name: NewName, new: NewName) -> RefOperation:
+    def rename_branch(self, branch: NewName, new: NewName) -> RefOperation:
         """Plan to rename a branch, with its reflog and what is configured for it.
 
         Git is shown no worktrees, so it leaves HEAD where it is.
@@ -164,25 +165,26 @@ class OperationPlanner:
             NotFound: there is no such branch.
             Conflict: another worktree is on it, or an operation in progress goes back to it.
         """
-        if not self._find_hash(f"refs/heads/{name.text}"):
-            raise NotFound(f"There is no branch {quote(name.text)} here.", "`list_refs` has branches.")
-        self._refuse_moving_branch(name.text)
-        self._refuse_used_elsewhere(name.text)
-        entries = self.git.read_own_entries(self.repository, f"branch.{name.text}.")
+        name = self._shorten_ref(branch.text, "heads")
+        if not self._find_hash(f"refs/heads/{name}"):
+            raise NotFound(f"There is no branch {quote(name)} here.", "`list_refs` has branches.")
+        self._refuse_moving_branch(name)
+        self._refuse_used_elsewhere(name)
+        entries = self.git.read_own_entries(self.repository, f"branch.{name}.")
 
         def rename_configuration() -> Sequence[str]:
             if entries:
-                words = ["--rename-section", f"branch.{name.text}", f"branch.{new.text}"]
+                words = ["--rename-section", f"branch.{name}", f"branch.{new.text}"]
                 self.git.configure(self.repository, words)
             return []
 
         next_steps: list[GitInput] = []
-        if branch_of(read_status(self.git, self.repository, self.cancel)) == name.text:
-            reason = f"Branch: renamed refs/heads/{name.text} to refs/heads/{new.text}"
+        if branch_of(read_status(self.git, self.repository, self.cancel)) == name:
+            reason = f"Branch: renamed refs/heads/{name} to refs/heads/{new.text}"
             next_steps.append(GitInput(["symbolic-ref", "-m", reason, "HEAD", f"refs/heads/{new.text}"]))
-        undo_calls = [format_call("create_branch", name=name.text, rename=new.text)]
+        undo_calls = [format_call("create_branch", name=name, rename=new.text)]
         return RefOperation(
-            ["branch", "--move", name.text, new.text],
+            ["branch", "--move", name, new.text],
             undo_calls=lambda: undo_calls,
             after=rename_configuration,
             hides_worktrees=True,
@@ -372,13 +374,15 @@ class OperationPlanner:
         self, name: NewName, kind: Literal["branch", "tag"], force: bool, only_if: Expectation | None = None
     ) -> RefOperation:
         """Plan to delete a branch or a tag."""
+        folder = "tags" if kind == "tag" else "heads"
+        short_name = self._shorten_ref(name.text, folder)
         if only_if is not None and only_if.ref:
-            self._refuse_moved_ref(f"refs/{'tags' if kind == 'tag' else 'heads'}/{name.text}", only_if.ref)
+            self._refuse_moved_ref(f"refs/{folder}/{short_name}", only_if.ref)
         if kind == "tag":
-            commit = self._find_hash(f"refs/tags/{name.text}")
-            undo_calls = [format_call("create_tag", name=name.text, rev=commit)]
-            return RefOperation(["tag", "--delete", name.text], undo_calls=lambda: undo_calls)
-        return self._delete_branch(name.text, force)
+            commit = self._find_hash(f"refs/tags/{short_name}")
+            undo_calls = [format_call("create_tag", name=short_name, rev=commit)]
+            return RefOperation(["tag", "--delete", short_name], undo_calls=lambda: undo_calls)
+        return self._delete_branch(short_name, force)
 
     def _refuse_moved_ref(self, ref: str, expected: str) -> None:
         """Check that a branch or tag is still where an undo expects it.
@@ -459,7 +463,7 @@ class OperationPlanner:
             revision=revision,
             undo_kind=UndoKind.FILES if squash else UndoKind.KEEP,
             overwritten_paths=["."],
-            on_branch=on_branch,
+            on_branch=self._shorten_branch(on_branch),
         )
 
     def rebase(self, revision: Revision) -> PickOperation:
@@ -646,7 +650,7 @@ class OperationPlanner:
             revision=revision,
             # Git itself keeps them, but where it fails half-way a call that leads back writes all files again.
             overwritten_paths=["."],
-            on_branch=on_branch,
+            on_branch=self._shorten_branch(on_branch),
             git_options=git_options,
             base=base,
             mainline=mainline or 1,
@@ -662,6 +666,12 @@ class OperationPlanner:
 
     def _find_hash(self, ref: str) -> str:
         return self.git.find_hash(self.repository, ref, self.cancel)[:HASH_LENGTH]
+
+    def _shorten_ref(self, name: str, folder: Literal["heads", "tags"]) -> str:
+        return self.git.shorten_ref(self.repository, name, folder, self.cancel)
+
+    def _shorten_branch(self, branch: Revision | None) -> Revision | None:
+        return branch and parse_ref(self._shorten_ref(branch.text, "heads"))
 
     def _disambiguate(self, revision: Revision) -> str:
         """Return what stands for `revision` in every command.
@@ -693,8 +703,9 @@ class OperationPlanner:
 
     def _resolve_upstream(self, upstream: Revision) -> _ConfiguredUpstream:
         """Return the remote and the name there of what a branch is to follow."""
-        if self._find_hash(f"refs/heads/{upstream.text}"):
-            return _ConfiguredUpstream(".", f"refs/heads/{upstream.text}")
+        branch = self._shorten_ref(upstream.text, "heads")
+        if self._find_hash(f"refs/heads/{branch}"):
+            return _ConfiguredUpstream(".", f"refs/heads/{branch}")
         if self._find_hash(f"refs/remotes/{upstream.text}"):
             for remote in self._list_remotes():
                 if upstream.text.startswith(f"{remote}/"):

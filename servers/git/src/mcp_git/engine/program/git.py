@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Literal
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.processes.confinement import Confinement
@@ -94,7 +95,7 @@ class Git:
         common_dir: str = "",
         runs_programs: bool = False,
     ) -> Output:
-        """Run git and return what it prints, at most `max_bytes` of it; of one that writes, what it says besides too.
+        """Run git and return what it prints, at most `max_bytes` of it, and what it says besides.
 
         Args:
             stdin: what it reads.
@@ -123,7 +124,7 @@ class Git:
             literal_paths=literal_paths,
             scratch_index=scratch_index,
             common_dir=common_dir,
-            remarks=remarks if writes else None,
+            remarks=remarks,
             runs_programs=runs_programs,
         ) as stream:
             for piece in stream:
@@ -143,6 +144,21 @@ class Git:
         """Return the hash of the commit of a branch; empty for what is none, such as `main~1`."""
         arguments = ["show-ref", "--verify", "--hash", f"refs/heads/{name}"]
         return self.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).text.strip()
+
+    def shorten_ref(
+        self, repository: Repository, name: str, folder: Literal["heads", "tags"], cancel: CancelToken
+    ) -> str:
+        """Return the short name of a branch or tag, which lists have as `heads/main` where another ref is `main` too.
+
+        What names no branch or tag like that is returned as it is.
+        """
+        for prefix in (f"refs/{folder}/", f"{folder}/"):
+            if not name.startswith(prefix) or self.find_hash(repository, f"refs/{folder}/{name}", cancel):
+                continue
+            short_name = name.removeprefix(prefix)
+            if self.find_hash(repository, f"refs/{folder}/{short_name}", cancel):
+                return short_name
+        return name
 
     @contextmanager
     def stream(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -18,6 +18,7 @@ from mcp_git.repository_paths import Layout, read_small_file
 __all__ = [
     "EMPTY_TREES",
     "damaged",
+    "describe_ambiguity",
     "explain_failure",
     "explained_failures",
     "explained_missing_contents",
@@ -40,6 +41,8 @@ _DAMAGE = re.compile(
     r"|unable to read (?:sha1 file|[0-9a-f]{40})|[Cc]annot read blob|is (?:empty|corrupt)$|missing (?:blob|object)"
     r"|could not get object info|not a git repository: '\.'"
 )
+# What git says of a name that a tag and a branch have, or other refs.
+_AMBIGUOUS_NAME = re.compile(r"refname '(.+)' is ambiguous")
 # The tree with nothing in it, by the length of a hash.
 EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -55,6 +58,12 @@ def resolve_commits(git: Git, repository: Repository, revision: Revision | Range
 def head_has_commit(git: Git, repository: Repository, cancel: CancelToken) -> bool:
     """Whether HEAD is a commit."""
     return bool(git.find_hash(repository, "HEAD", cancel))
+
+
+def describe_ambiguity(remarks: Iterable[str]) -> list[str]:
+    """Return which names that a caller gave are those of several refs, by what git said of them."""
+    names = dict.fromkeys(_AMBIGUOUS_NAME.findall("\n".join(remarks)))
+    return [f"several refs are called {quote(name)}, and the branch is {quote(f'heads/{name}')}" for name in names]
 
 
 @contextmanager

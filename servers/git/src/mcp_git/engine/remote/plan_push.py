@@ -178,9 +178,10 @@ class PushPlanner:
             return self._find_tag(revision)
         if revision is None:
             return self._find_current_branch()
-        commit = self.git.find_branch(self.repository, revision.text, self.cancel)
+        branch = self.git.shorten_ref(self.repository, revision.text, "heads", self.cancel)
+        commit = self.git.find_branch(self.repository, branch, self.cancel)
         if commit:
-            return _Source(revision.text, revision.text, commit)
+            return _Source(branch, branch, commit)
         commits = find_commits(self.git, self.repository, revision, self.cancel)
         if len(commits) != 1:
             raise _missing_source("revision", revision.text)
@@ -189,16 +190,19 @@ class PushPlanner:
     def _find_tag(self, revision: Revision | None) -> _Source:
         if revision is None:
             raise _unnamed_source()
-        commit = self._find_hash(f"refs/tags/{revision.text}")
+        tag = self.git.shorten_ref(self.repository, revision.text, "tags", self.cancel)
+        commit = self._find_hash(f"refs/tags/{tag}")
         if not commit:
-            raise _missing_source("tag", revision.text)
-        return _Source(revision.text, "", commit)
+            raise _missing_source("tag", tag)
+        return _Source(tag, "", commit)
 
     def _find_current_branch(self) -> _Source:
-        arguments = ["symbolic-ref", "--quiet", "--short", "HEAD"]
-        name = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 1, 128)).text.strip()
-        if not name:
+        # With `--short` it would be `heads/main` where a tag is called `main` too.
+        arguments = ["symbolic-ref", "--quiet", "HEAD"]
+        ref = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 1, 128)).text.strip()
+        if not ref:
             raise _unnamed_source()
+        name = ref.removeprefix("refs/heads/")
         commit = self._find_hash(f"refs/heads/{name}")
         if not commit:
             raise _missing_source("commit of the branch", name)
