@@ -69,11 +69,13 @@ async def test_hashes_of_several_lists_are_alike_in_a_script(tmp_path: Path) -> 
         const base = get_merge_base({one: "main", other: "side"}).split(" ")[0];
         const last = get_blame({path: ".mailmap"}).split(" ")[0];
         const {hash: head, parents: [, first]} = commits[0];
-        return [tag === head, side === first, moved === head, base === side, commits.some(({hash}) => hash === last)];
+        const current = get_status().remark.includes(head);
+        const known = commits.some(({hash}) => hash === last);
+        return [tag === head, side === first, moved === head, base === side, current, known];
     """
     async with serving(made.path) as asking:
         answer = await asking("call_tools", script=script)
-    assert json.loads(answer.rstrip().rpartition("\n")[2]) == [True] * 5
+    assert json.loads(answer.rstrip().rpartition("\n")[2]) == [True] * 6
 
 
 async def test_each_commit_comes_with_its_body_on_request(tmp_path: Path) -> None:
@@ -117,7 +119,7 @@ async def test_a_change_that_a_script_prints_says_how_things_are_then(tmp_path: 
     script = "print(run_switch({rev: 'side'})); print(remark); print(create_tag({name: 'v2'}))"
     async with serving("--write", "--tools=default,call_tools", made.path) as asking:
         answer = await asking("call_tools", script=script)
-    oid = made.git("rev-parse", "--short=9", "side").strip()
+    oid = made.git("rev-parse", "--short=12", "side").strip()
     _, state, undo, remark, *_ = answer.splitlines()
     assert state == f"[side {oid}; 1 other file not committed]" == remark
     assert undo.startswith("undo: ") and answer.count(f"[side {oid}; ") == 3

@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterable
 
 from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_git.engine.history.commit_rows import shorten_hash
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.path_quoting import quote_path
 from mcp_git.policy import Repository, RepositoryPath
 from mcp_git.repository_paths import Layout, read_small_file
 
 __all__ = ["describe_boundary", "find_earlier_name", "list_boundary"]
-
-_SHORT_HASH_LENGTH = 9
 
 
 def list_boundary(layout: Layout) -> list[str]:
@@ -30,7 +29,7 @@ def describe_boundary(boundary: Iterable[str], shown: Iterable[str]) -> str:
     reached = [oid for oid in boundary if oid in set(shown)]
     if not reached:
         return "shallow clone: what is before its first commits is not here"
-    names = ", ".join(oid[:_SHORT_HASH_LENGTH] for oid in reached[:2])
+    names = ", ".join(shorten_hash(oid) for oid in reached[:2])
     if len(reached) > 2:
         names += f" and {len(reached) - 2:,} more"
     return f"shallow clone: what is before {names} is not here and counts as made there, so who made it is not known"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
+from mcp_git.engine.history.commit_rows import shorten_hash
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip, select_options
@@ -148,10 +149,10 @@ def _describe_moves(
 def _describe_move(ref: str, old: str, new: str) -> str:
     name = escape_line_breaks(ref.removeprefix("refs/").removeprefix("remotes/"))
     if not old:
-        return f"new {name} {new[:9]}"
+        return f"new {name} {shorten_hash(new)}"
     if not new:
-        return f"gone {name}, was {old[:9]}"
-    return f"{name} {old[:9]}..{new[:9]}"
+        return f"gone {name}, was {shorten_hash(old)}"
+    return f"{name} {shorten_hash(old)}..{shorten_hash(new)}"
 
 
 def _is_ancestor(git: Git, repository: Repository, old: str, new: str, cancel: CancelToken) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mcp_git.engine.history.commit_rows import shorten_hash
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 
 __all__ = ["Status", "StatusEntry", "is_conflict"]
@@ -73,9 +74,9 @@ class Status:
         if self.oid == _NO_COMMIT:
             return f"{escape_line_breaks(self.head)}, no commits yet"
         if self.is_detached:
-            position = f"detached at {self.oid[:9]}"
+            position = f"detached at {shorten_hash(self.oid)}"
         else:
-            position = f"{escape_line_breaks(self.head)} {self.oid[:9]}"
+            position = f"{escape_line_breaks(self.head)} {shorten_hash(self.oid)}"
         if not self.upstream:
             return position
         upstream = escape_line_breaks(self.upstream)
