@@ -729,3 +729,20 @@ async def test_blame_offers_more_lines_only_where_there_are_some(tmp_path: Path)
         for end in (3, 200):
             assert (await asking("get_blame", path="notes.txt", end_line=end)).startswith("[notes.txt lines 1-3]\n")
         assert "\n3: three\n" in await asking("get_blame", path="notes.txt", start_line=3, end_line=3)
+
+
+@pytest.mark.anyio
+async def test_what_needs_a_commit_says_so_of_a_tag_of_something_else(tmp_path: Path) -> None:
+    made = history(tmp_path / "app")
+    made.git("tag", "file", made.git("rev-parse", "HEAD:notes.txt").strip())
+    made.git("tag", "folder", "HEAD^{tree}")
+    async with serving(made.path, "--write") as asking:
+        for name in ("file", "folder"):
+            for tool, arguments in (
+                ("read_diff", {"rev": name}),
+                ("get_merge_base", {"one": name}),
+                ("run_switch", {"rev": name}),
+                ("create_branch", {"name": "new", "rev": name}),
+            ):
+                answer = await asking(tool, **arguments)
+                assert answer.startswith("failed: ") and "Name a commit, or a branch or tag of one" in answer, answer

@@ -950,3 +950,21 @@ async def test_the_current_branch_is_pushed_where_a_tag_is_called_like_it(reposi
             assert not answer.startswith("failed"), answer
     refs = remote.git("for-each-ref", "--format=%(refname) %(subject)").splitlines()
     assert refs == ["refs/heads/main second", "refs/heads/side second", "refs/tags/side first"]
+
+
+@pytest.mark.reported("gitkraken/vscode-gitlens#4634")
+async def test_a_file_that_is_only_marked_as_new_keeps_no_stash_from_being_made(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    repository.write("new.txt", "precious\n")
+    repository.git("add", "--intent-to-add", "new.txt")
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("run_stash")
+        assert answer.startswith("failed: ") and "Nothing was changed." in answer and "`stage_files` it" in answer
+        assert (repository.path / "new.txt").read_text() == "precious\n"
+        await ask("stage_files", paths=["new.txt"])
+        answer = await ask("run_stash")
+        assert not (repository.path / "new.txt").exists()
+        for tool, arguments in calls_back(answer):
+            assert not (await ask(tool, **arguments)).startswith("failed")
+    assert repository.git("status", "--porcelain") == "A  new.txt\n"
+    assert (repository.path / "new.txt").read_text() == "precious\n"

@@ -14,7 +14,13 @@ from mcp_git.engine.operation.operation import Operation, PickOperation, UndoKin
 from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import describe_remaining_files
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.revisions import damaged, explain_failure, is_of_damage
+from mcp_git.engine.program.revisions import (
+    NAME_A_COMMIT,
+    damaged,
+    explain_failure,
+    is_of_damage,
+    is_of_no_commit,
+)
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.models import count
 from mcp_git.path_quoting import escape_line_breaks, quote_paths
@@ -59,6 +65,7 @@ _NEXT_MOVES = {
     "path '.*' is unmerged": "That commit does not have it: delete the file, or leave it as it is to stay, then "
     "`stage_files`.",
     "outside of your sparse-checkout": "Git stages nothing there: the user can widen it, `git sparse-checkout add`.",
+    "Entry '.*' not uptodate": "A new file that `git add --intent-to-add` marked can't be stashed: `stage_files` it.",
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
 }
 
@@ -89,6 +96,8 @@ def explain_operation_failure(
         return nothing_to_do(operation)
     message = _SHELL_ADVICE.sub("", message).rstrip(".")
     next_move = _find_next_move(message, branch)
+    if is_of_no_commit(failure):
+        next_move = NAME_A_COMMIT
     if "did not match" in message and operation.revision is not None:
         untracked = f"{operation.revision.text}^3"
         if untracked.startswith("stash@") and git.find_hash(repository, untracked, cancel):

@@ -17,6 +17,7 @@ from mcp_git.repository_paths import Layout, read_small_file
 
 __all__ = [
     "EMPTY_TREES",
+    "NAME_A_COMMIT",
     "damaged",
     "describe_ambiguity",
     "explain_failure",
@@ -25,11 +26,14 @@ __all__ = [
     "find_commits",
     "head_has_commit",
     "is_of_damage",
+    "is_of_no_commit",
     "resolve_commits",
 ]
 
 # What git says of a regular expression that it can't read.
 _BAD_PATTERN = re.compile(r"invalid regex|(?:-e option|command line|header), ")
+# What git says of a tag of a file or folder where it needs a commit.
+_NO_COMMIT = re.compile(r"is a (?:blob|tree), not a commit|expected commit type|non-commit|is not a tree: ")
 # What git says of an object that a partial clone does not have.
 _MISSING_OBJECT = re.compile(
     r"unable to (?:read|parse|find)|[Cc]annot read|could not (?:fetch|get)|bad (?:file|object|tree object)"
@@ -43,6 +47,7 @@ _DAMAGE = re.compile(
 )
 # What git says of a name that a tag and a branch have, or other refs.
 _AMBIGUOUS_NAME = re.compile(r"refname '(.+)' is ambiguous")
+NAME_A_COMMIT = "Name a commit, or a branch or tag of one: `list_refs` has them."
 # The tree with nothing in it, by the length of a hash.
 EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -97,6 +102,8 @@ def explain_failure(
     message = str(failure).rstrip()
     if is_of_damage(failure):
         return damaged(message)
+    if is_of_no_commit(failure):
+        return Invalid(message, NAME_A_COMMIT)
     if _BAD_PATTERN.search(failure.stderr):
         return Invalid(message, "Put a backslash before what is meant as it stands, such as `\\(`.")
     return Invalid(message, "`get_status` has the state of the repository.")
@@ -110,6 +117,11 @@ def is_of_missing_contents(failure: GitFailed, git: Git, repository: Repository)
 def is_of_damage(failure: GitFailed) -> bool:
     """Whether git failed because something in the git directory is damaged, or gone."""
     return _DAMAGE.search(failure.stderr) is not None
+
+
+def is_of_no_commit(failure: GitFailed) -> bool:
+    """Whether git failed because a revision is no commit, as a tag of a file or folder."""
+    return _NO_COMMIT.search(failure.stderr) is not None
 
 
 def damaged(message: str) -> Unavailable:
