@@ -761,6 +761,22 @@ async def test_what_is_uncommitted_in_a_submodule_is_not_said_to_be_clean(reposi
         assert "; clean; files in 1 submodule not looked at]" in await ask("get_status")
 
 
+@pytest.mark.reported("fork-dev/TrackerWin#2103")
+@pytest.mark.parametrize("command", ["run_restore", "run_reset"])
+async def test_what_is_discarded_is_nothing_in_a_submodule(command: str, repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    submodule = _add_submodule(repository, tmp_path)
+    submodule.write("lib.txt", "changed\n")
+    submodule.write("new.txt", "new\n")
+    repository.write("a.txt", "b\n")
+    arguments = {"run_restore": {"paths": ["."]}, "run_reset": {"rev": "HEAD", "mode": "hard"}}
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask(command, **arguments[command])
+        assert "nothing else uncommitted; files in 1 submodule not looked at]" in answer, answer
+    assert (repository.path / "a.txt").read_text() == "a\n"
+    assert submodule.git("status", "--porcelain").split() == ["M", "lib.txt", "??", "new.txt"]
+
+
 @pytest.mark.reported("microsoft/vscode#235892")
 @pytest.mark.reported("sublimehq/sublime_merge#888")
 async def test_blame_passes_over_the_commits_that_the_configuration_names(repository: Made) -> None:

@@ -18,7 +18,7 @@ from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath
 from mcp_git.repository_paths import Layout
 
-__all__ = ["describe_status"]
+__all__ = ["describe_status", "describe_submodules"]
 
 _MAX_FOLDED_LINES = 60
 _MAX_LINES = 4 * _MAX_FOLDED_LINES
@@ -36,9 +36,7 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
     if not status.entries:
         refuse_missing_path(git, repository, path, (), cancel)
     facts = _describe_state(status, path)
-    submodules = git.list_submodules(layout)
-    if submodules:
-        facts.append(f"files in {count(len(submodules), 'submodule')} not looked at")
+    facts += describe_submodules(git, layout)
     disbelieved = git.describe_disbelieved(repository)
     if disbelieved:
         facts.append(disbelieved)
@@ -48,6 +46,14 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
         return Answer(facts, [entry.line for entry in status.entries])
     facts.append(f"folded: name a folder as `path`, or a `limit` of {len(status.entries)}, for the files")
     return Answer(facts, _fold(status.entries, path))
+
+
+def describe_submodules(git: Git, layout: Layout) -> list[str]:
+    """Return in how many submodules files may differ, which no status says."""
+    submodules = git.list_submodules(layout)
+    if not submodules:
+        return []
+    return [f"files in {count(len(submodules), 'submodule')} not looked at"]
 
 
 def _describe_state(status: Status, path: RepositoryPath) -> list[str]:
