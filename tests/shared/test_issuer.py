@@ -171,3 +171,14 @@ async def test_an_issuer_that_is_written_otherwise_is_named_as_it_writes_itself(
     with publishing([KEY]) as url, pytest.raises(Unavailable):
         await Issuer(f"{url}/", RESOURCE).verify_token(sign(good(url)))
     assert f"names the issuer '{url}'" in caplog.text
+
+
+@pytest.mark.reported("ministackorg/ministack#1033")
+@pytest.mark.reported("lcobucci/jwt#191")
+async def test_a_clock_that_is_late_turns_away_no_new_token() -> None:
+    """That of WSL stands still while Windows sleeps."""
+    later = int(time.time()) + 900
+    with publishing([KEY]) as url:
+        issuer = Issuer(url, RESOURCE)
+        assert await issuer.verify_token(sign(good(url, iat=later, exp=later + 600))) is not None
+        assert await issuer.verify_token(sign(good(url, iat=later, nbf=later, exp=later + 600))) is None
