@@ -28,9 +28,9 @@ from mcp_batteries.transports.jsonrpc import Malformed, parse
 
 __all__ = ["SseMessages", "answer_refused"]
 
-# A request that is refused is passed on as one of this method, whose answer is the refusal: only the SDK knows the
-# stream on which its sender waits.
-_REFUSED = "mcp_batteries/refused"
+# Only the SDK knows the stream on which the sender of a request waits. So one that is refused is passed on without its
+# contents, and its scope holds the refusal, which is its answer.
+_REFUSAL = "mcp_batteries.refusal"
 
 
 class _TooLarge(Malformed):
@@ -70,8 +70,8 @@ class SseMessages:
                 return
             self._refusals.record(scope, status)
             set_refused_status(scope, status)
-            params = {"code": problem.code, "message": problem.message}
-            message = JSONRPCRequest(jsonrpc="2.0", id=problem.request_id, method=_REFUSED, params=params)
+            scope = {**scope, _REFUSAL: problem}
+            message = JSONRPCRequest(jsonrpc="2.0", id=problem.request_id, method="ping")
         if message is not None:
             headers = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
             await self._app({**scope, "headers": headers}, ReplayedBody(message, receive), send)
@@ -101,6 +101,8 @@ class SseMessages:
 
 async def answer_refused(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
     """Answer a request that `SseMessages` has refused; a middleware."""
-    if ctx.method == _REFUSED and ctx.params is not None:
-        raise MCPError(ctx.params["code"], ctx.params["message"])
+    request: Any = ctx.request
+    if request is not None and _REFUSAL in request.scope:
+        refusal: Malformed = request.scope[_REFUSAL]
+        raise MCPError(refusal.code, refusal.message)
     return await call_next(ctx)
