@@ -157,6 +157,8 @@ async def test_a_message_that_is_too_long_is_refused_where_an_old_client_waits(s
     await sse.says("refused with 413 (size)")
 
 
+@pytest.mark.reported("yurineko73/Godot-MCP-Native#16")
+@pytest.mark.reported("MemPalace/mempalace#503")
 @pytest.mark.parametrize(
     ("line", "code"),
     [
