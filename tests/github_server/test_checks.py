@@ -6,7 +6,7 @@ import pytest
 
 from github_server.oracle import Oracle
 from github_server.serving import call, refused, served
-from github_server.world import SHA, sample
+from github_server.world import SHA, no_workflow_runs, sample
 
 O = {"repo": "octo/app"}  # noqa: E741
 HERE = "/repos/octo/app"
@@ -23,6 +23,7 @@ def prepared(oracle: Oracle, runs: list[dict[str, Any]], statuses: dict[str, str
     """A pull request 5 into `main`, whose rules require checks of these names."""
     pull = {**sample("pulls/get"), "number": 5, "head": {"sha": SHA}, "base": {"ref": "main"}}
     oracle.answer("GET", f"{HERE}/pulls/5", pull)
+    no_workflow_runs(oracle)
     oracle.pages(f"{HERE}/commits/(?:{SHA}|main)/check-runs", runs, "check_runs")
     listed = [{"context": name, "state": state, "description": None} for name, state in statuses.items()]
     oracle.answer("GET", f"{HERE}/commits/(?:{SHA}|main)/status", {"state": "success", "statuses": listed})

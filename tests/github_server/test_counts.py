@@ -7,7 +7,7 @@ import pytest
 
 from github_server.oracle import Oracle
 from github_server.serving import call, refused, served, text_of
-from github_server.world import SHA, changed, issue, sample
+from github_server.world import SHA, changed, issue, no_workflow_runs, sample
 
 O = {"repo": "octo/app"}  # noqa: E741
 HERE = "/repos/octo/app"
@@ -17,6 +17,7 @@ HERE = "/repos/octo/app"
 async def test_checks_that_were_not_read_are_not_called_green(oracle: Oracle) -> None:
     run = {**sample("checks/get"), "status": "completed", "conclusion": "success"}
     runs = [{**run, "id": number, "name": f"job {number}"} for number in range(1001)]
+    no_workflow_runs(oracle)
     oracle.pages(f"{HERE}/commits/{SHA}/check-runs", runs, "check_runs")
     oracle.answer("GET", f"{HERE}/commits/{SHA}/status", {"state": "success", "statuses": []})
     async with served(oracle) as client:

@@ -9,7 +9,7 @@ from github_server.failed_logs import DECOYS, kinds, made, made_job
 from github_server.oracle import Oracle, Seen
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
-from github_server.world import sample
+from github_server.world import no_workflow_runs, sample
 from mcp_github.client.polling import Poller
 from mcp_github.requests.runs.failure_causes import find_failed_step
 from mcp_github.requests.runs.failure_log_parser import MAX_CAUSE_BYTES, FailedStep, FailureLogParser
@@ -137,6 +137,7 @@ async def test_checks_are_waited_for_too(oracle: Oracle, quick: None) -> None:
         found = [] if looks == 1 else [{**check, **state}]
         return Reply(200, {"total_count": len(found), "check_runs": found})
 
+    no_workflow_runs(oracle)
     oracle.respond("GET", "/repos/octo/app/commits/main/check-runs", respond)
     oracle.answer("GET", "/repos/octo/app/commits/main/status", {"state": "success", "statuses": []})
     ask = {"repo": "octo/app", "ref": "main"}
@@ -161,6 +162,7 @@ async def test_statuses_are_waited_for_as_checks_are(oracle: Oracle, quick: None
         return Reply(200, {"state": states[1], "statuses": [{"context": each, "state": each} for each in states]})
 
     run = {**sample("checks/get"), "status": "completed", "conclusion": "success"}
+    no_workflow_runs(oracle)
     oracle.answer("GET", f"{where}/check-runs", {"total_count": 1, "check_runs": [run]})
     oracle.respond("GET", f"{where}/status", respond)
     async with served(oracle) as client:

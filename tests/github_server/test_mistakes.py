@@ -7,7 +7,7 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply, Seen
 from github_server.serving import EVERYTHING, call, refused, served, text_of
-from github_server.world import SHA, branch, changed, comment, file, issue, not_found, sample
+from github_server.world import SHA, branch, changed, comment, file, issue, no_workflow_runs, not_found, sample
 
 pytestmark = pytest.mark.anyio
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
@@ -283,6 +283,7 @@ async def test_what_github_does_not_list_is_not_called_absent(oracle: Oracle) ->
 
 async def test_all_checks_count(oracle: Oracle) -> None:
     where = "/repos/octo/app/commits/main"
+    no_workflow_runs(oracle)
     runs = [{**sample("checks/get"), "status": "completed"} for _ in range(100)]
     oracle.pages(f"{where}/check-runs", [*runs, {**runs[0], "status": "in_progress"}], "check_runs")
     statuses = [{"context": f"ci/{number}", "state": "success"} for number in range(100)]

@@ -45,3 +45,8 @@ def not_found(oracle: Oracle, verb: str, path: str) -> None:
 def branch(oracle: Oracle, name: str = "main", sha: str = SHA, repo: str = "octo/app") -> None:
     ref = {"ref": f"refs/heads/{name}", "object": {"type": "commit", "sha": sha}}
     oracle.answer("GET", f"/repos/{repo}/git/ref/heads/{name}", ref)
+
+
+def no_workflow_runs(oracle: Oracle, repo: str = "octo/app") -> None:
+    """No run of Actions for any commit."""
+    oracle.answer("GET", f"/repos/{repo}/actions/runs", {"total_count": 0, "workflow_runs": []})

@@ -8,7 +8,7 @@ import pytest
 from github_server.oracle import Oracle, Seen
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
-from github_server.world import SHA, branch, changed, file, issue, not_found, sample
+from github_server.world import SHA, branch, changed, file, issue, no_workflow_runs, not_found, sample
 
 pytestmark = pytest.mark.anyio
 
@@ -183,6 +183,7 @@ async def test_issues_behind_a_page_of_pull_requests_are_found(oracle: Oracle) -
 @pytest.mark.reported("wix/greyhound#41")
 @pytest.mark.reported("github/github-mcp-server#1942")
 async def test_checks_are_green_though_github_calls_no_statuses_pending(oracle: Oracle) -> None:
+    no_workflow_runs(oracle)
     run = {**sample("checks/list-for-ref")["check_runs"][0], "status": "completed", "conclusion": "success"}
     oracle.pages(f"{HERE}/commits/main/check-runs", [run], "check_runs")
     oracle.answer("GET", f"{HERE}/commits/main/status", {"state": "pending", "statuses": []})
@@ -591,3 +592,97 @@ async def test_a_gist_of_which_github_leaves_out_files_says_so(oracle: Oracle) -
         assert "first 300 files" in (await call(client, "get_gist", gist="aa5a"))["note"]
         oracle.answer("GET", "/gists/aa5a", {**gist, "truncated": False})
         assert "note" not in await call(client, "get_gist", gist="aa5a")
+
+
+def check(name: str, outcome: str, suite: int, started_at: str) -> dict[str, Any]:
+    state = {"status": "completed", "conclusion": outcome}
+    return {**sample("checks/get"), "name": name, "check_suite": {"id": suite}, "started_at": started_at, **state}
+
+
+def workflow_run(number: int, outcome: str, **more: Any) -> dict[str, Any]:
+    """A run of the workflow CI for a pull request, whose check suite has the same number."""
+    state = {"status": "completed", "conclusion": outcome, "workflow_id": 1, "event": "pull_request", "name": "CI"}
+    return {**sample("actions/get-workflow-run"), "id": number, "check_suite_id": number, **state, **more}
+
+
+def commit_checks(oracle: Oracle, checks: list[dict[str, Any]], runs: list[dict[str, Any]]) -> None:
+    """The head of pull request 5, which nothing is required of."""
+    oracle.answer("GET", f"{HERE}/pulls/5", {**sample("pulls/get"), "head": {"sha": SHA}, "base": {"ref": "main"}})
+    oracle.pages(f"{HERE}/commits/{SHA}/check-runs", checks, "check_runs")
+    oracle.pages(f"{HERE}/actions/runs", runs, "workflow_runs")
+    oracle.answer("GET", f"{HERE}/commits/{SHA}/status", {"state": "pending", "statuses": []})
+    oracle.answer("GET", f"{HERE}/branches/main", {"name": "main", "protection": {}})
+    oracle.answer("GET", f"{HERE}/rules/branches/main", [])
+
+
+EARLY, LATE = "2026-01-02T00:00:00Z", "2026-01-02T00:05:00Z"
+
+
+@pytest.mark.reported("netresearch/git-workflow-skill#310")
+@pytest.mark.reported("dtzp555-max/ocp#335")
+@pytest.mark.reported("stephrobert/feint#53")
+async def test_a_pull_request_whose_runs_wait_for_an_approval_is_not_green(oracle: Oracle) -> None:
+    """Runs that nobody approved have no check."""
+    held = workflow_run(7, "action_required")
+    async with served(oracle) as client:
+        for checks, passed in (([], ""), ([check("cla", "success", 9, EARLY)], ", 1 passed")):
+            commit_checks(oracle, checks, [held])
+            page = await call(client, "list_checks", **O, number=5, wait=60)
+            assert page["note"].startswith(f"Not green: 1 action_required{passed}.")
+            assert "until a maintainer approves it on GitHub: `CI`" in page["note"]
+            assert page["rows"][0][:4] == ["CI", "completed", "action_required", "github-actions"]
+        # A run that was approved, or had another after it, does not wait.
+        commit_checks(oracle, [check("test", "success", 8, LATE)], [workflow_run(8, "success"), held])
+        assert (await call(client, "list_checks", **O, number=5))["note"] == "Green: 1 passed."
+        oracle.answer("GET", f"{HERE}/actions/runs", {"message": "Not Found"}, status=404)
+        assert "waits for an approval is not known" in (await call(client, "list_checks", **O, number=5))["note"]
+
+
+@pytest.mark.reported("actions/runner#1042")
+@pytest.mark.reported("NousResearch/hermes-agent#111994")
+@pytest.mark.parametrize("outcome", ["startup_failure", "failure"])
+async def test_a_workflow_that_could_not_begin_is_not_green(outcome: str, oracle: Oracle) -> None:
+    broken = workflow_run(7, outcome, name=".github/workflows/ci.yaml")
+    commit_checks(oracle, [check("lint", "success", 9, EARLY)], [broken])
+    async with served(oracle) as client:
+        page = await call(client, "list_checks", **O, number=5)
+    assert page["note"].startswith("Not green: 1 ") and page["rows"][0][0] == ".github/workflows/ci.yaml"
+
+
+@pytest.mark.reported("open-mercato/skills#89")
+async def test_a_run_that_has_no_jobs_yet_is_waited_for(oracle: Oracle) -> None:
+    queued = workflow_run(7, "", status="queued", conclusion=None)
+    commit_checks(oracle, [check("lint", "success", 9, EARLY)], [queued])
+    async with served(oracle) as client:
+        note = (await call(client, "list_checks", **O, number=5, wait=0))["note"]
+    assert note.startswith("Not done: 1 queued, 1 passed. 1 of 2 checks are still going on.")
+
+
+@pytest.mark.reported("wechuli/allcheckspassed#104")
+@pytest.mark.reported("lewagon/wait-on-check-action#156")
+@pytest.mark.reported("netresearch/git-workflow-skill#223")
+async def test_a_check_that_ran_again_counts_as_it_went_last(oracle: Oracle) -> None:
+    """GitHub keeps those of the run before beside those of the last, though asked for the latest alone."""
+    runs = [workflow_run(8, "success"), workflow_run(7, "failure")]
+    before, last = check("test", "failure", 7, EARLY), check("test", "success", 8, LATE)
+    async with served(oracle) as client:
+        for checks in ([before, last], [last, before]):
+            commit_checks(oracle, checks, runs)
+            page = await call(client, "list_checks", **O, number=5)
+            assert page["note"].startswith("Green: 1 passed.") and "Left out: 1 of earlier runs" in page["note"]
+            assert len(page["rows"]) == 1
+        # The run that was created first may have been repeated last.
+        commit_checks(oracle, [check("test", "failure", 7, LATE), check("test", "success", 8, EARLY)], runs)
+        assert (await call(client, "list_checks", **O, number=5))["note"].startswith("Not green: 1 failed.")
+
+
+@pytest.mark.reported("jsboige/CoursIA#11902")
+@pytest.mark.parametrize("other", [{"workflow_id": 2}, {"event": "push"}])
+async def test_a_failure_is_not_hidden_by_the_check_of_another_workflow(other: dict[str, Any], oracle: Oracle) -> None:
+    runs = [workflow_run(8, "success", **other), workflow_run(7, "failure")]
+    commit_checks(oracle, [check("test", "failure", 7, EARLY), check("test", "success", 8, LATE)], runs)
+    async with served(oracle) as client:
+        assert (await call(client, "list_checks", **O, number=5))["note"] == "Not green: 1 failed, 1 passed."
+        # Jobs of one run may be called alike, too.
+        commit_checks(oracle, [check("test", "failure", 7, EARLY), check("test", "success", 7, LATE)], runs)
+        assert (await call(client, "list_checks", **O, number=5))["note"].startswith("Not green: 1 failed, 1 passed.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,17 +22,23 @@ from mcp_github.requests.branches import resolve_sha
 
 __all__ = ["CheckFilter", "CheckState", "list_checks_of_commit", "list_checks_of_pull"]
 
+# A workflow and the event that a run of it is for.
+_WorkflowKey = tuple[Any, Any]
 CheckState = Literal["failed", "running", "passed"]
 
 _NO_CHECK_RUNS = (
     "Fine-grained tokens can't read check runs: these are runs of Actions, and statuses; checks of other apps are "
     "missing."
 )
+_NO_WORKFLOW_RUNS = "Runs of Actions can't be read here: whether one waits for an approval is not known."
 _STATUSES_ONLY = "Neither check runs nor runs of Actions can be read here: these are statuses of other services."
+# What a run of Actions comes to that nobody has approved.
+_NEEDS_APPROVAL = "action_required"
 _FAILURES = ("failure", "error", "timed_out", "startup_failure", "action_required", "cancelled", "stale")
 _COUNTED_AS: Mapping[str, str] = {"success": "passed", "failure": "failed", "error": "failed"}
 _STATES: Sequence[CheckState] = ("failed", "running", "passed")
 _TELL_APART_COLUMNS = ("workflow", "event", "attempt", "started_at")
+_FULL_SHA = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 # Checks appear some seconds after a push.
 _FIRST_CHECK_SECONDS = 20.0
 # GitHub keeps a thousand checks of a commit at most.
@@ -76,6 +83,16 @@ class _Check:
     started_at: str | None = None
     origin: Sequence[Any] = ()
 
+    @classmethod
+    def of_workflow_run(cls, run: Mapping[str, Any]) -> _Check:
+        """Return a run of Actions in the columns of check runs."""
+        # A workflow whose file is broken or gone has no name.
+        name = str(run.get("name") or run.get("path") or run["id"])
+        title = f"run {run['id']}: {run.get('display_title') or ''}"
+        status = str(run["status"])
+        row = [name, status, run.get("conclusion"), "github-actions", title, None]
+        return cls(name, status, run.get("conclusion"), row, run.get("check_suite_id"), run.get("run_started_at"))
+
     @property
     def outcome(self) -> str:
         """Its conclusion, or how far it is."""
@@ -91,6 +108,10 @@ class _Check:
             return "passed"
         return "running"
 
+    def start_order(self) -> tuple[bool, str]:
+        """Return by what it stands after those that began before it; one that has not begun is the newest."""
+        return self.started_at is None, self.started_at or ""
+
 
 @dataclass
 class _Checks:
@@ -101,6 +122,8 @@ class _Checks:
         notes: what is missing.
         has_names: whether the names are those that a rule would require.
         is_complete: whether GitHub listed all.
+        sha: of the commit, once a check run told it.
+        runs: of Actions for the commit, the newest first; None if the token may not see them.
     """
 
     items: list[_Check] = field(default_factory=list[_Check])
@@ -108,6 +131,53 @@ class _Checks:
     notes: list[str] = field(default_factory=list[str])
     has_names: bool = True
     is_complete: bool = True
+    sha: str | None = None
+    runs: list[Mapping[str, Any]] | None = None
+
+    @property
+    def run_by_suite(self) -> Mapping[Any, Mapping[str, Any]]:
+        """The run of Actions that each check suite belongs to."""
+        return {run.get("check_suite_id"): run for run in self.runs or ()}
+
+    def add_runs_without_checks(self) -> None:
+        """Add the runs that have no check, and so stand in no list of them: they wait, or could not begin."""
+        suites = {item.suite for item in self.items}
+        seen_workflows: set[_WorkflowKey] = set()
+        waiting_names: list[str] = []
+        for run in self.runs or ():
+            workflow = _workflow_key(run)
+            is_newest = workflow not in seen_workflows
+            seen_workflows.add(workflow)
+            check = _Check.of_workflow_run(run)
+            if not is_newest or check.suite in suites or check.state == "passed":
+                continue
+            self.items.append(check)
+            if check.outcome == _NEEDS_APPROVAL:
+                waiting_names.append(quote(check.name, 80))
+        if waiting_names:
+            names = ", ".join(waiting_names[:_MAX_NAMED_CHECKS])
+            self.notes.append(f"Nothing of these runs until a maintainer approves it on GitHub: {names}.")
+
+    def leave_out_superseded(self) -> None:
+        """Leave out checks that ran again in a later run of the same workflow for the same event."""
+        newest: dict[tuple[_WorkflowKey, str], _Check] = {}
+        run_by_suite = self.run_by_suite
+        for item in self.items:
+            if item.suite in run_by_suite:
+                key = _workflow_key(run_by_suite[item.suite]), item.name
+                newest[key] = max(newest.get(key, item), item, key=_Check.start_order)
+        current: list[_Check] = []
+        for item in self.items:
+            if item.suite in run_by_suite:
+                key = _workflow_key(run_by_suite[item.suite]), item.name
+                # One run may have several of one name.
+                if newest[key].suite != item.suite:
+                    continue
+            current.append(item)
+        count = len(self.items) - len(current)
+        self.items = current
+        if count:
+            self.notes.append(f"Left out: {count} of earlier runs of a workflow that ran again for this commit.")
 
     def summarize(self, missing_names: Sequence[str]) -> str:
         """Return whether all is well, and how many checks are how far, the worst first."""
@@ -178,7 +248,7 @@ async def list_checks_of_commit(
     matching = sorted(filter(wishes.takes, checks.items), key=lambda item: _STATES.index(item.state))
     columns = list(CHECK.default)
     if len({item.name for item in matching}) < len(matching):
-        matching = await commit.tell_apart(matching)
+        matching = _tell_apart(matching, checks.run_by_suite)
         columns += _TELL_APART_COLUMNS
     page = _cut(matching, columns, options, [repo.key, ref.name, wishes.state, wishes.name])
     wait_note = None
@@ -219,12 +289,15 @@ class _CommitChecks:
                 raise
             problem = refusal
             checks.has_names = False
-            try:
-                await self._add_workflow_runs(checks)
-                checks.notes.append(_NO_CHECK_RUNS)
-                problem = None
-            except (Refused, NotFound):
-                checks.notes.append(_STATUSES_ONLY)
+        await self._add_workflow_runs(checks)
+        if problem is not None and checks.runs is not None:
+            problem = None
+            checks.notes.append(_NO_CHECK_RUNS)
+        elif problem is not None:
+            checks.notes.append(_STATUSES_ONLY)
+        elif checks.runs is None:
+            checks.notes.append(_NO_WORKFLOW_RUNS)
+        checks.leave_out_superseded()
         try:
             await self._add_statuses(checks)
         except (Refused, NotFound) as status_problem:
@@ -253,41 +326,32 @@ class _CommitChecks:
         reported = {item.name for item in checks.items}
         return [name for name in names if name not in reported]
 
-    async def tell_apart(self, items: Sequence[_Check]) -> list[_Check]:
-        """Return the checks with what tells those of one name apart."""
-        runs: dict[Any, Mapping[str, Any]] = {}
-        try:
-            upstream = await self._workflow_run_list()
-            runs = {run.get("check_suite_id"): run for run in await self._fetch_list(upstream, _Checks())}
-        except (Refused, NotFound):
-            # Their times tell them apart as well.
-            pass
-        named: list[_Check] = []
-        for item in items:
-            run = runs.get(item.suite, {})
-            origin = [run.get("name"), run.get("event"), run.get("run_attempt"), item.started_at]
-            named.append(replace(item, origin=origin))
-        return named
-
     async def _add_check_runs(self, checks: _Checks) -> None:
         for run in await self._fetch_list(_UpstreamList(f"{self.path}/check-runs", "check_runs"), checks):
             row = CHECK.to_row(run, CHECK.default)
             suite = pick(run, "check_suite.id")
+            checks.sha = run.get("head_sha")
             checks.items.append(
                 _Check(run["name"], str(run.get("status")), run.get("conclusion"), row, suite, run.get("started_at"))
             )
 
     async def _add_workflow_runs(self, checks: _Checks) -> None:
-        """Add the runs of Actions for the commit, in the columns of check runs."""
-        for run in await self._fetch_list(await self._workflow_run_list(), checks):
-            # A workflow whose file is broken or gone has no name.
-            name = str(run.get("name") or run.get("path") or run["id"])
-            title = f"run {run['id']}: {run.get('display_title') or ''}"
-            row = [name, run["status"], run.get("conclusion"), "github-actions", title, None]
-            suite = run.get("check_suite_id")
-            checks.items.append(
-                _Check(name, str(run["status"]), run.get("conclusion"), row, suite, run.get("run_started_at"))
-            )
+        """Add the runs of Actions for the commit: all if check runs can't be read, else those without any."""
+        try:
+            sha = checks.sha or await self._resolve_sha()
+            upstream = _UpstreamList(f"{self.repo.path}/actions/runs", "workflow_runs", {"head_sha": sha})
+            checks.runs = await self._fetch_list(upstream, checks)
+        except (Refused, NotFound):
+            return
+        if checks.has_names:
+            checks.add_runs_without_checks()
+        else:
+            checks.items += map(_Check.of_workflow_run, checks.runs)
+
+    async def _resolve_sha(self) -> str:
+        if _FULL_SHA.fullmatch(self.ref.name):
+            return self.ref.name
+        return await resolve_sha(self.api, self.repo, self.ref)
 
     async def _add_statuses(self, checks: _Checks) -> None:
         for status in await self._fetch_list(_UpstreamList(f"{self.path}/status", "statuses"), checks):
@@ -295,10 +359,6 @@ class _CommitChecks:
             checks.items.append(
                 _Check(status["context"], status["state"], None, row, started_at=status.get("created_at"))
             )
-
-    async def _workflow_run_list(self) -> _UpstreamList:
-        sha = await resolve_sha(self.api, self.repo, self.ref)
-        return _UpstreamList(f"{self.repo.path}/actions/runs", "workflow_runs", {"head_sha": sha})
 
     async def _fetch_list(self, upstream: _UpstreamList, checks: _Checks) -> list[Any]:
         """Return the objects of all pages of a list: one that is not looked at may be the one that failed."""
@@ -319,6 +379,20 @@ class _CommitChecks:
         checks.is_complete = False
         checks.notes.append(f"GitHub has more of {self.description}: only {len(items):,} were read and counted.")
         return items
+
+
+def _workflow_key(run: Mapping[str, Any]) -> _WorkflowKey:
+    return run.get("workflow_id") or run.get("path"), run.get("event")
+
+
+def _tell_apart(items: Sequence[_Check], run_by_suite: Mapping[Any, Mapping[str, Any]]) -> list[_Check]:
+    """Return the checks with what tells those of one name apart; where no run is known, it is their time."""
+    named: list[_Check] = []
+    for item in items:
+        run = run_by_suite.get(item.suite, {})
+        origin = [run.get("name"), run.get("event"), run.get("run_attempt"), item.started_at]
+        named.append(replace(item, origin=origin))
+    return named
 
 
 def _cut(items: Sequence[_Check], columns: list[str], options: PageOptions, scope: Sequence[Any]) -> Listing:
