@@ -68,7 +68,7 @@ async def test_a_list_with_few_of_many_says_of_how_many_they_are_all(oracle: Ora
     oracle.pages(f"{HERE}/issues", [*pulls, *found_issues])
     ask: dict[str, Any] = {**O, "fields": "number"}
     words = "That is all: {} match. GitHub listed {} others: {}."
-    without_labels = words.format(2, 70, "pull requests, with labels")
+    without_labels = words.format(2, 70, "70 pull requests")
     async with served(oracle) as client:
         found = await call(client, "list_issues", **ask, labels="none")
         assert (sorted(found["rows"]), found["total"], found["note"]) == ([[70], [71]], 2, without_labels)
@@ -81,9 +81,38 @@ async def test_a_list_with_few_of_many_says_of_how_many_they_are_all(oracle: Ora
         most = await call(client, "list_pull_requests", **ask, labels="bug", limit=100)
         assert most["total"] == 70 and "note" not in most
         merged = await call(client, "list_pull_requests", **ask, labels="bug", state="merged")
-        assert merged["rows"] == [] and merged["note"] == words.format(0, 72, "issues, closed without a merge")
+        assert merged["rows"] == [] and merged["note"] == words.format(0, 72, "70 closed without a merge, 2 issues")
         elsewhere = await call(client, "list_pull_requests", **ask, labels=["bug", "a, b"], base="next")
-        assert elsewhere["note"] == words.format(0, 72, "issues, without all of these labels, not into `next`")
+        assert elsewhere["note"] == words.format(0, 72, "70 without all of these labels, 2 issues")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("limit", [1, 2, 100])
+async def test_the_others_are_counted_by_what_they_are_over_all_pages(limit: int, oracle: Oracle) -> None:
+    into = {1: "main", 3: "next", 4: "next", 8: "main"}
+    items = [issue(number) for number in (0, 5, 6)]
+    for number in (1, 2, 3, 4, 7, 8):
+        merged_at = "2026-01-02T00:00:00Z" if number in into else None
+        items.append({**issue(number), "node_id": f"P{number}", "pull_request": {"merged_at": merged_at}})
+    items.sort(key=lambda item: item["number"])
+    oracle.pages(f"{HERE}/issues", items)
+
+    def facts(variables: dict[str, Any]) -> dict[str, Any]:
+        numbers = [int(node_id[1:]) for node_id in variables["ids"]]
+        branches = {"__typename": "PullRequest", "headRefName": "x", "headRefOid": SHA, "baseRefOid": SHA}
+        return {"nodes": [{"id": f"P{n}", "number": n, "baseRefName": into[n], **branches} for n in numbers]}
+
+    oracle.graphql("PullFacts", facts)
+    ask: dict[str, Any] = {**O, "labels": "bug", "state": "merged", "base": "main", "fields": "number", "limit": limit}
+    async with served(oracle) as client:
+        page = await call(client, "list_pull_requests", **ask)
+        rows = page["rows"]
+        while cursor := page.get("cursor"):
+            page = await call(client, "list_pull_requests", **ask, cursor=cursor)
+            rows += page["rows"]
+    assert rows == [[1], [8]] and page["total"] == 2
+    kinds = "3 issues, 2 closed without a merge, 2 not into `main`"
+    assert page["note"] == f"That is all: 2 match. GitHub listed 7 others: {kinds}."
 
 
 @pytest.mark.anyio

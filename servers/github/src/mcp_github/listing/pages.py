@@ -4,6 +4,7 @@ cut."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
@@ -58,8 +59,10 @@ class ListQuery:
         repo: whose text it is, for taint tracking and redirects.
         find_list: finds the list in the answer, where it is not the answer itself.
         select: picks the objects that are shown; all without it.
-        left_out: what `select` and `complete` leave out of GitHub's list, in nouns; the last page tells how many.
+        exclude: says what an object is that is not shown, in a noun, and None of one that is; the last page tells how
+            many there are of each.
         complete: adds to the objects that are shown what the list does not tell.
+        excluded_late: what those are that `complete` leaves out, in a noun.
         hint: what to try if there is no such list.
         max_items: how many GitHub lists at most, without a word about the others.
     """
@@ -75,7 +78,8 @@ class ListQuery:
     accept: str = JSON_TYPE
     hint: str = ""
     max_items: int | None = None
-    left_out: Sequence[str] = ()
+    exclude: Callable[[Item], str | None] | None = None
+    excluded_late: str = ""
 
     @property
     def set_params(self) -> dict[str, Any]:
@@ -97,20 +101,26 @@ class _Position:
         paging: the parameters of GitHub's page.
         skip: how many objects of that page were listed before.
         shown_before: how many rows all pages before have.
+        excluded_before: how many objects of each kind they left out.
     """
 
     limit: int
     paging: Mapping[str, str] = field(default_factory=dict[str, str])
     skip: int = 0
     shown_before: int = 0
+    excluded_before: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @classmethod
     def decode(cls, cursor: str, scope: Sequence[Any]) -> _Position:
         value: dict[str, Any] = Cursor.decode("page", cursor, scope)
-        return cls(value["n"], value["q"], value["skip"], int(value.get("shown", 0)))
+        return cls(value["n"], value["q"], value["skip"], int(value.get("shown", 0)), value.get("excluded", {}))
 
     def encode(self, scope: Sequence[Any]) -> str:
-        value = {"n": self.limit, "q": self.paging, "skip": self.skip, "shown": self.shown_before}
+        value: dict[str, Any] = {
+            "n": self.limit, "q": self.paging, "skip": self.skip, "shown": self.shown_before,
+        }  # fmt: skip
+        if self.excluded_before:
+            value["excluded"] = self.excluded_before
         return Cursor.encode("page", value, scope)
 
     @property
@@ -138,6 +148,7 @@ class _Page:
         next_position: where the next answer begins; None after the last.
         members: the names of all members that the objects had.
         hidden_count: how many objects are not shown.
+        excluded_counts: how many of each kind are not shown, here and on pages before; see `ListQuery.exclude`.
         removed: how many invisible characters were taken out.
         total: how many objects there are, where GitHub says so.
         page_count: of GitHub's pages, where GitHub says so.
@@ -156,6 +167,7 @@ class _Page:
     size: int = 0
     members: set[str] = field(default_factory=set[str])
     hidden_count: int = 0
+    excluded_counts: Counter[str] = field(default_factory=Counter[str])
     removed: int = 0
     total: int | None = None
     page_count: int | None = None
@@ -183,20 +195,28 @@ class _Page:
         self.total = _total_of(response)
         self.note = self.note or _incomplete_note(response)
         self.next_position = None
+        upstream_items = self._items_of(response)
         for number, item in enumerate(items[self.position.skip :], self.position.skip):
             if item is None:
                 self.hidden_count += 1
+                self._count_excluded(upstream_items[number])
                 continue
             row = self.query.projection.to_row(item, self.columns)
             self.size += count_bytes(row)
             if self.rows and (self.size > DEFAULT_PAGE_BYTES or self._has_all_rows):
-                self.next_position = replace(self.position, skip=number, shown_before=self.shown_count)
+                self.next_position = replace(
+                    self.position, skip=number, shown_before=self.shown_count,
+                    excluded_before=dict(self.excluded_counts),
+                )  # fmt: skip
                 self.is_full = True
                 return
             self.rows.append(row)
             self.members |= item.keys()
         if response.next_page:
-            self.next_position = _Position(self.position.limit, response.next_page, shown_before=self.shown_count)
+            self.next_position = _Position(
+                self.position.limit, response.next_page, shown_before=self.shown_count,
+                excluded_before=dict(self.excluded_counts),
+            )  # fmt: skip
 
     @property
     def may_grow(self) -> bool:
@@ -242,7 +262,17 @@ class _Page:
             raise Unavailable(f"GitHub's answer for {self.query.description} is not a list.", "Try again in a moment.")
         return cast("list[Item]", data)
 
+    def _count_excluded(self, item: Item | None) -> None:
+        """Count an object of GitHub's that is not shown by what it is; GitHub has listed null."""
+        if self.query.exclude is None or not item:
+            return
+        kind = self.query.exclude(item) or self.query.excluded_late
+        if kind:
+            self.excluded_counts[kind] += 1
+
     def _is_selected(self, item: Item) -> bool:
+        if self.query.exclude is not None and self.query.exclude(item) is not None:
+            return False
         return self.query.select is None or bool(self.query.select([item]))
 
     def compose_note(self, fields: Sequence[str] | None) -> str | None:
@@ -274,14 +304,14 @@ class _Page:
 
     def _few_note(self) -> str | None:
         """Return that these are all that match, and what the others are: a few look like a list that was cut."""
-        if not self.query.left_out or self.position.paging.keys() - {"page"}:
+        if self.query.exclude is None or self.position.paging.keys() - {"page"}:
             return None
         listed_total = self.position.items_before + self.listed_count
-        if self.shown_count * _ONE_IN > listed_total or not listed_total:
+        if self.shown_count * _ONE_IN > listed_total or not self.excluded_counts:
             return None
-        other_count = listed_total - self.shown_count
-        others = ", ".join(self.query.left_out)
-        return f"That is all: {self.shown_count} match. GitHub listed {other_count} others: {others}."
+        others = ", ".join(f"{count} {kind}" for kind, count in self.excluded_counts.most_common())
+        count = self.excluded_counts.total()
+        return f"That is all: {self.shown_count} match. GitHub listed {count} others: {others}."
 
     def _round_note(self) -> str | None:
         """Return that these are all, where their number looks like the most that a page has."""
@@ -300,7 +330,7 @@ class _Page:
         remaining = self._count_remaining(next_position)
         if remaining is None or remaining.at_most < 1:
             return None
-        if self.query.select is not None:
+        if self.query.select is not None or self.query.exclude is not None:
             return f"At most {remaining.at_most} more."
         if remaining.at_least == remaining.at_most:
             return f"{remaining.at_most} more."
@@ -335,7 +365,10 @@ async def fetch_page(api: Api, query: ListQuery, options: PageOptions) -> Listin
     position = _Position(options.limit)
     if options.cursor:
         position = _Position.decode(options.cursor, scope)
-    page = _Page(query, query.projection.choose_columns(options.fields), position, position)
+    page = _Page(
+        query, query.projection.choose_columns(options.fields), position, position,
+        excluded_counts=Counter(position.excluded_before),
+    )  # fmt: skip
     await _read_upstream_page(api, page, position)
     for _ in range(_MAX_UPSTREAM_PAGES - 1):
         # A page of which most is not shown would look like the end.

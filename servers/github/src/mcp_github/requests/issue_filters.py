@@ -31,21 +31,14 @@ class LabelFilter:
             return None
         return ",".join(name for name in self.names if "," not in name) or None
 
-    def matches(self, item: Item) -> bool:
-        """Return whether an object that GitHub found has what GitHub could not look for."""
+    def exclude(self, item: Item) -> str | None:
+        """Return what an object that GitHub found is if it lacks what GitHub could not look for; else None."""
         labels = {str(name).lower() for name in pick(item, _GET_LABELS) or ()}
-        if self._is_none:
-            return not labels
-        return all(name.lower() in labels for name in self.names if "," in name)
-
-    @property
-    def left_out(self) -> Sequence[str]:
-        """What of that `matches` refuses, in nouns."""
-        if self._is_none:
-            return ["with labels"]
-        if any("," in name for name in self.names):
-            return ["without all of these labels"]
-        return []
+        if self._is_none and labels:
+            return "with labels"
+        if not self._is_none and any(name.lower() not in labels for name in self.names if "," in name):
+            return "without all of these labels"
+        return None
 
     @property
     def _is_none(self) -> bool:

@@ -40,27 +40,23 @@ class PullsAsIssues:
         """Return the list of these pull requests."""
         return ListQuery(
             f"{self.repo.path}/issues", f"the pull requests of `{self.repo.full_name}`", PULL,
-            params={**self.params, "labels": self.labels.param}, repo=self.repo, select=self._select,
-            complete=self._complete, left_out=self._left_out,
+            params={**self.params, "labels": self.labels.param}, repo=self.repo, exclude=self._exclude,
+            complete=self._complete, excluded_late=self._excluded_late,
         )  # fmt: skip
 
     @property
-    def _left_out(self) -> Sequence[str]:
-        """What of GitHub's list is not shown, in nouns."""
-        left_out = ["issues", *self.labels.left_out]
-        if self.merged_only:
-            left_out.append("closed without a merge")
-        if self.base is not None:
-            left_out.append(f"not into {quote(self.base.name)}")
-        return left_out
+    def _excluded_late(self) -> str:
+        if self.base is None:
+            return ""
+        return f"not into {quote(self.base.name)}"
 
-    def _select(self, items: Sequence[Item]) -> Sequence[Item]:
-        return [item for item in items if self._is_listed(item)]
-
-    def _is_listed(self, item: Item) -> bool:
-        if "pull_request" not in item or not self.labels.matches(item):
-            return False
-        return not self.merged_only or pick(item, _MERGED_AT) is not None
+    def _exclude(self, item: Item) -> str | None:
+        if "pull_request" not in item:
+            return "issues"
+        kind = self.labels.exclude(item)
+        if kind is None and self.merged_only and pick(item, _MERGED_AT) is None:
+            return "closed without a merge"
+        return kind
 
     async def _complete(self, items: Sequence[Item | None], columns: Sequence[str]) -> Sequence[Item | None]:
         """Add to pull requests what they lack as issues; None takes the place of those of another branch."""

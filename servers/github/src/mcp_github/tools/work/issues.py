@@ -158,12 +158,13 @@ async def list_issues(
     label_filter = LabelFilter(labels or [])
     params["labels"] = label_filter.param
 
-    def select(items: Sequence[Item]) -> Sequence[Item]:
-        return [item for item in items if "pull_request" not in item and label_filter.matches(item)]
+    def exclude(item: Item) -> str | None:
+        if "pull_request" in item:
+            return "pull requests"
+        return label_filter.exclude(item)
 
     query = ListQuery(
-        f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, select=select,
-        left_out=["pull requests", *label_filter.left_out],
+        f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, exclude=exclude,
     )  # fmt: skip
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 

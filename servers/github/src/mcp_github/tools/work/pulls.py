@@ -416,12 +416,12 @@ def _params_of_state(state: PullState) -> dict[str, Any]:
 
 def _query_pulls(api: Api, repo: Repo, params: Mapping[str, Any], *, merged_only: bool) -> ListQuery:
     """Return the list of a repository's pull requests."""
-    select = None
+    exclude = None
     if merged_only:
-        select = _select_merged
+        exclude = _exclude_unmerged
     return ListQuery(
         f"{repo.path}/pulls", f"the pull requests of `{repo.full_name}`", PULL, params=params, repo=repo,
-        select=select, complete=partial(add_pull_facts, api), left_out=["closed without a merge"],
+        exclude=exclude, complete=partial(add_pull_facts, api),
     )  # fmt: skip
 
 
@@ -432,8 +432,10 @@ def _query_pulls_of_commit(api: Api, repo: Repo, commit: Ref) -> ListQuery:
     return ListQuery(path, description, PULL, repo=repo, complete=partial(add_pull_facts, api))
 
 
-def _select_merged(items: Sequence[Item]) -> Sequence[Item]:
-    return [item for item in items if item.get("merged_at")]
+def _exclude_unmerged(item: Item) -> str | None:
+    if item.get("merged_at"):
+        return None
+    return "closed without a merge"
 
 
 async def _resolve_reviewer(api: Api, name: str) -> str:
