@@ -16,7 +16,13 @@ from mcp_github.client.api import Api, partial_success
 from mcp_github.models import Done
 from mcp_github.policy import FileChange, FilePath, Ref, TextEdit, WriteRepo
 from mcp_github.requests.branches import EMPTY_REPOSITORY_STATUS, find_head, make_branch, resolve_sha
-from mcp_github.requests.file_texts import REPLACEMENT, FileText, decode_text
+from mcp_github.requests.file_texts import (
+    MAX_LFS_POINTER_BYTES,
+    REPLACEMENT,
+    FileText,
+    decode_text,
+    is_lfs_pointer,
+)
 from mcp_github.requests.files import SYMLINK_MODE, fetch_bytes, fetch_contents
 from mcp_github.requests.graphql_queries import COMMIT_ON_BRANCH
 
@@ -216,12 +222,30 @@ async def _new_content(api: Api, repo: WriteRepo, head: Ref, change: FileChange)
     _require_expected(change, existing)
     if change.delete:
         return None
-    if existing is None or (change.content is not None and change.is_base64):
+    if existing is None:
         return _encode_content(change, None)
+    if change.content is not None:
+        await _require_kept_in_git(api, repo, change, existing)
+        if change.is_base64:
+            return _encode_content(change, None)
     file_text = decode_text(await fetch_bytes(api, repo, change.path, existing, internal=True))
     if change.content is not None:
         return _encode_content(change, file_text)
     return _apply_edits(change.name, file_text, change.edits)
+
+
+async def _require_kept_in_git(api: Api, repo: WriteRepo, change: FileChange, existing: Mapping[str, Any]) -> None:
+    """Raise `Conflict` for a pointer of Git LFS whose place the content itself would take.
+
+    Git LFS would take that for a pointer that is broken.
+    """
+    if int(existing.get("size") or 0) > MAX_LFS_POINTER_BYTES or is_lfs_pointer(_encode_content(change, None)):
+        return
+    if is_lfs_pointer(await fetch_bytes(api, repo, change.path, existing, internal=True)):
+        raise Conflict(
+            f"The content of {quote(change.name)} is in Git LFS, and Git has a pointer to it.",
+            "Push it with Git LFS; to have it in Git from now on, delete the file in a commit of its own first.",
+        )
 
 
 async def _commit_by_graphql(api: Api, plan: _PlannedCommit) -> _Commit:

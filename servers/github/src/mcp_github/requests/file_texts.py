@@ -10,7 +10,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-__all__ = ["REPLACEMENT", "FileText", "decode_text"]
+__all__ = ["MAX_LFS_POINTER_BYTES", "REPLACEMENT", "FileText", "decode_text", "is_lfs_pointer"]
 
 # The longer mark first: that of UTF-32 begins with that of UTF-16.
 _ENCODINGS_BY_MARK = {
@@ -25,6 +25,14 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 # What stands for a byte that is not UTF-8.
 _UNKNOWN_BYTES = re.compile("[\udc80-\udcff]")
 REPLACEMENT = "\ufffd"
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+MAX_LFS_POINTER_BYTES = 1024
+
+
+def is_lfs_pointer(data: bytes) -> bool:
+    """Return whether a file only says which content Git LFS has for it."""
+    return len(data) <= MAX_LFS_POINTER_BYTES and data.startswith(_LFS_POINTER)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from mcp_github.listing.columns import TREE
 from mcp_github.listing.pages import PageOptions, count_fitting_rows, join_notes
 from mcp_github.models import Listing, Text
 from mcp_github.policy import HEAD, FilePath, Ref, Repo
-from mcp_github.requests.file_texts import decode_text
+from mcp_github.requests.file_texts import decode_text, is_lfs_pointer
 from mcp_github.safety.scrub import scrub_text
 
 __all__ = [
@@ -37,7 +37,6 @@ _HINT = (
     "`list_files` with recursive and pattern finds files, `list_refs` branches and tags; without `ref` it is the "
     "default branch."
 )
-_LFS_POINTER = "version https://git-lfs.github.com/spec/"
 # Paths that are told in place of one that is not there, and how many are looked at for them.
 _MAX_NEAREST = 3
 _MAX_COMPARED_PATHS = 5000
@@ -194,7 +193,7 @@ async def read_content(
     if file_text is not None:
         page = _cut_lines(file_text.display_text, path, start_line, max_lines)
         notes = [file_text.note]
-        if file_text.text.startswith(_LFS_POINTER):
+        if is_lfs_pointer(blob.data):
             notes.append("a pointer: the content is in Git LFS, which is not read here")
         return _show_lines(page, name, blob.sha, uri, notes)
     kind = picture_type(blob.data[:HEAD_BYTES])
