@@ -7,7 +7,7 @@ import pytest
 
 from github_server.oracle import Oracle, Seen
 from github_server.oracle.server import Reply
-from github_server.serving import call, refused, served
+from github_server.serving import call, refused, served, text_of
 from github_server.world import SHA, branch, changed, file, issue, no_workflow_runs, not_found, sample
 
 pytestmark = pytest.mark.anyio
@@ -669,7 +669,7 @@ async def test_a_check_that_ran_again_counts_as_it_went_last(oracle: Oracle) -> 
         for checks in ([before, last], [last, before]):
             commit_checks(oracle, checks, runs)
             page = await call(client, "list_checks", **O, number=5)
-            assert page["note"].startswith("Green: 1 passed.") and "Left out: 1 of earlier runs" in page["note"]
+            assert page["note"].startswith("Green: 1 passed.") and "Left out: 1 of workflow runs" in page["note"]
             assert len(page["rows"]) == 1
         # The run that was created first may have been repeated last.
         commit_checks(oracle, [check("test", "failure", 7, LATE), check("test", "success", 8, EARLY)], runs)
@@ -686,3 +686,82 @@ async def test_a_failure_is_not_hidden_by_the_check_of_another_workflow(other: d
         # Jobs of one run may be called alike, too.
         commit_checks(oracle, [check("test", "failure", 7, EARLY), check("test", "success", 7, LATE)], runs)
         assert (await call(client, "list_checks", **O, number=5))["note"].startswith("Not green: 1 failed, 1 passed.")
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab\nsize 12345\n"
+
+
+@pytest.mark.reported("git-lfs/git-lfs#2563")
+@pytest.mark.parametrize("is_base64", [False, True])
+async def test_a_pointer_of_git_lfs_is_not_overwritten_by_its_content(is_base64: bool, oracle: Oracle) -> None:
+    branch(oracle)
+    oracle.answer("GET", f"{HERE}/contents/logo.psd", file("logo.psd", POINTER))
+    async with served(oracle, "--write") as client:
+
+        async def write(content: bytes, **more: Any) -> str:
+            text = base64.b64encode(content).decode() if is_base64 else content.decode()
+            entry = {"path": "logo.psd", "sha": SHA, "content": text, "base64": is_base64}
+            result = await client.call_tool(
+                "write_files", {**O, "branch": "main", "message": "M", "files": [entry], **more}
+            )
+            return text_of(result)
+
+        assert "is in Git LFS" in await write(b"the new picture")
+        assert not oracle.sent("POST")
+        # Another pointer is a change of what Git LFS has, and a small file is no pointer.
+        assert "Committed 1 file" in await write(POINTER.replace(b"4d7a", b"5d7a"))
+        oracle.answer("GET", f"{HERE}/contents/logo.psd", file("logo.psd", b"version 1\n"))
+        assert "Committed 1 file" in await write(b"version 2\n")
+
+
+@pytest.mark.reported("cli/cli#4152")
+@pytest.mark.reported("apache/devlake#3708")
+@pytest.mark.reported("entrius/gittensor#1093")
+async def test_pull_requests_are_listed_though_github_has_no_time_for_details(oracle: Oracle) -> None:
+    oracle.pages(f"{HERE}/pulls", [{**sample("pulls/list")[0], "number": n, "node_id": f"P{n}"} for n in (6, 5)])
+    verdicts = {"nodes": [{"author": {"__typename": "User", "login": "ben"}, "state": "APPROVED"}]}
+    pull = {"__typename": "PullRequest", "id": "P6", "number": 6, "latestOpinionatedReviews": verdicts}
+
+    def answer(variables: dict[str, Any]) -> Any:
+        if len(variables["ids"]) > 1:
+            return Reply(502, {"message": "Server Error"})
+        return {"nodes": [pull]}
+
+    oracle.graphql("PullFacts", answer)
+    ask: dict[str, Any] = {**O, "fields": ["number", "verdicts"]}
+    async with served(oracle) as client:
+        page = await call(client, "list_pull_requests", **ask)
+        assert page["rows"] == [[6, None], [5, None]]
+        assert "Ask for fewer with `limit`" in page["note"] and "null there is not known" in page["note"]
+        page = await call(client, "list_pull_requests", **ask, limit=1)
+        assert page["rows"] == [[6, ["ben approved"]]] and "null" not in page["note"]
+
+
+@pytest.mark.reported("octokit/octokit.rb#761")
+@pytest.mark.reported("github/site-policy#1258")
+async def test_a_suspended_account_is_not_told_to_widen_its_token(oracle: Oracle) -> None:
+    oracle.answer("GET", f"{HERE}/issues/3", {"message": "Sorry. Your account was suspended"}, status=403)
+    async with served(oracle) as client:
+        said = await refused(client, "get_issue", **O, number=3)
+    assert "account that the token belongs to is suspended" in said and "fine-grained" not in said
+
+
+@pytest.mark.reported("slapperwan/gh4a#1102")
+@pytest.mark.reported("yanyongyu/githubkit#200")
+@pytest.mark.reported("anomalyco/opencode#13820")
+@pytest.mark.reported("backstage/backstage#15834")
+async def test_a_pull_request_whose_author_and_fork_are_gone_is_read_and_merged(oracle: Oracle) -> None:
+    head = {"label": None, "ref": "topic", "sha": SHA, "repo": None, "user": None}
+    pull = {**sample("pulls/get"), "number": 5, "user": None, "head": head, "changed_files": 1, "state": "open"}
+    oracle.answer("GET", f"{HERE}/pulls/5", {**pull, "merged": False})
+    oracle.pages(f"{HERE}/pulls", [{**sample("pulls/list")[0], "user": None, "head": head}])
+    oracle.pages(f"{HERE}/pulls/5/files", [changed("a.py")])
+    oracle.pages(f"{HERE}/pulls/5/reviews", [{**sample("pulls/list-reviews")[0], "user": None}])
+    async with served(oracle, "--write", "--merge", "--flow", "off") as client:
+        data = (await call(client, "get_pull_request", **O, number=5))["data"]
+        assert (data["author"], data["head"]) == ("ghost", "ghost:topic")
+        page = await call(client, "list_pull_requests", **O, fields=["author", "head", "head_repo"])
+        assert page["rows"] == [["ghost", "ghost:topic", None]]
+        assert (await call(client, "list_reviews", **O, number=5, fields="author"))["rows"] == [["ghost"]]
+        assert "None" not in await call(client, "read_diff", **O, number=5)
+        assert "Merged" in (await call(client, "run_merge", **O, number=5, head_sha=SHA))["done"]

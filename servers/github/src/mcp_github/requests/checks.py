@@ -177,7 +177,7 @@ class _Checks:
         count = len(self.items) - len(current)
         self.items = current
         if count:
-            self.notes.append(f"Left out: {count} of earlier runs of a workflow that ran again for this commit.")
+            self.notes.append(f"Left out: {count} of workflow runs that a later run for this commit replaces.")
 
     def summarize(self, missing_names: Sequence[str]) -> str:
         """Return whether all is well, and how many checks are how far, the worst first."""

@@ -222,7 +222,9 @@ def _introduce_pull(pull: Mapping[str, Any]) -> list[str]:
     state = pull.get("state")
     if pull.get("merged"):
         state = "merged"
-    lines = [f"> {pull.get('title')} ({state}, {pick(pull, 'head.label')} into {pick(pull, 'base.ref')})"]
+    # The label goes with the account of a fork that is gone.
+    head = pick(pull, "head.label") or f"ghost:{pick(pull, 'head.ref')}"
+    lines = [f"> {pull.get('title')} ({state}, {head} into {pick(pull, 'base.ref')})"]
     text = str(pick(pull, clip("body", _MAX_INTRODUCTION_CHARACTERS)) or "").strip()
     if text:
         lines += [f"> {line}".rstrip() for line in text.splitlines()]

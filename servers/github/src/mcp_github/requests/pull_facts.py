@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import Problem, Unavailable
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.listing.projections import Item, pick
@@ -63,7 +63,12 @@ async def _fetch_facts(api: Api, ids: Sequence[str], variables: Mapping[str, boo
     facts: dict[str, dict[str, Any]] = {}
     for start in range(0, len(ids), _MAX_PULLS_AT_ONCE):
         part = {"ids": ids[start : start + _MAX_PULLS_AT_ONCE], **variables}
-        response = await api.graphql(PULL_FACTS, part, "details of these pull requests")
+        try:
+            response = await api.graphql(PULL_FACTS, part, "details of these pull requests")
+        except Unavailable as problem:
+            # What the list itself told is known, and GitHub may not work out so much in its time.
+            current_call().add_note(f"{problem.failure} Ask for fewer with `limit`.")
+            break
         for node in response.data["nodes"]:
             if "id" in node:
                 facts[str(node["id"])] = _to_rest(api, node, variables)
