@@ -68,7 +68,7 @@ async def test_a_list_with_few_of_many_says_of_how_many_they_are_all(oracle: Ora
     oracle.pages(f"{HERE}/issues", [*pulls, *found_issues])
     ask: dict[str, Any] = {**O, "fields": "number"}
     words = "That is all: {} match. GitHub listed {} others: {}."
-    without_labels = words.format(2, 70, "70 pull requests")
+    without_labels = words.format(2, 70, "pull requests")
     async with served(oracle) as client:
         found = await call(client, "list_issues", **ask, labels="none")
         assert (sorted(found["rows"]), found["total"], found["note"]) == ([[70], [71]], 2, without_labels)
@@ -81,9 +81,9 @@ async def test_a_list_with_few_of_many_says_of_how_many_they_are_all(oracle: Ora
         most = await call(client, "list_pull_requests", **ask, labels="bug", limit=100)
         assert most["total"] == 70 and "note" not in most
         merged = await call(client, "list_pull_requests", **ask, labels="bug", state="merged")
-        assert merged["rows"] == [] and merged["note"] == words.format(0, 72, "70 closed without a merge, 2 issues")
+        assert merged["rows"] == [] and merged["note"] == words.format(0, 72, "closed without a merge (70), issues (2)")
         elsewhere = await call(client, "list_pull_requests", **ask, labels=["bug", "a, b"], base="next")
-        assert elsewhere["note"] == words.format(0, 72, "70 without all of these labels, 2 issues")
+        assert elsewhere["note"] == words.format(0, 72, "without all of these labels (70), issues (2)")
 
 
 @pytest.mark.anyio
@@ -111,7 +111,7 @@ async def test_the_others_are_counted_by_what_they_are_over_all_pages(limit: int
             page = await call(client, "list_pull_requests", **ask, cursor=cursor)
             rows += page["rows"]
     assert rows == [[1], [8]] and page["total"] == 2
-    kinds = "3 issues, 2 closed without a merge, 2 not into `main`"
+    kinds = "issues (3), closed without a merge (2), not into `main` (2)"
     assert page["note"] == f"That is all: 2 match. GitHub listed 7 others: {kinds}."
 
 

@@ -624,13 +624,18 @@ EARLY, LATE = "2026-01-02T00:00:00Z", "2026-01-02T00:05:00Z"
 async def test_a_pull_request_whose_runs_wait_for_an_approval_is_not_green(oracle: Oracle) -> None:
     """Runs that nobody approved have no check."""
     held = workflow_run(7, "action_required")
-    async with served(oracle) as client:
+    async with served(oracle, "--toolsets", "all") as client:
         for checks, passed in (([], ""), ([check("cla", "success", 9, EARLY)], ", 1 passed")):
             commit_checks(oracle, checks, [held])
             page = await call(client, "list_checks", **O, number=5, wait=60)
             assert page["note"].startswith(f"Not green: 1 action_required{passed}.")
             assert "until a maintainer approves it on GitHub: `CI`" in page["note"]
             assert page["rows"][0][:4] == ["CI", "completed", "action_required", "github-actions"]
+            oracle.answer("GET", f"{HERE}/actions/runs/7", held)
+            passed_run = workflow_run(9, "success", workflow_id=2)
+            oracle.pages(f"{HERE}/actions/runs", [passed_run, held], "workflow_runs")
+            run = await call(client, "get_run", **O, number=5)
+            assert run["data"]["run_id"] == 7 and "1 of them wait for an approval" in run["note"]
         # A run that was approved, or had another after it, does not wait.
         commit_checks(oracle, [check("test", "success", 8, LATE)], [workflow_run(8, "success"), held])
         assert (await call(client, "list_checks", **O, number=5))["note"] == "Green: 1 passed."
@@ -665,12 +670,14 @@ async def test_a_check_that_ran_again_counts_as_it_went_last(oracle: Oracle) -> 
     """GitHub keeps those of the run before beside those of the last, though asked for the latest alone."""
     runs = [workflow_run(8, "success"), workflow_run(7, "failure")]
     before, last = check("test", "failure", 7, EARLY), check("test", "success", 8, LATE)
-    async with served(oracle) as client:
+    async with served(oracle, "--toolsets", "all") as client:
         for checks in ([before, last], [last, before]):
             commit_checks(oracle, checks, runs)
             page = await call(client, "list_checks", **O, number=5)
             assert page["note"].startswith("Green: 1 passed.") and "Left out: 1 of workflow runs" in page["note"]
             assert len(page["rows"]) == 1
+        oracle.answer("GET", f"{HERE}/actions/runs/8", runs[0])
+        assert "None of 2 runs failed" in (await call(client, "get_run", **O, number=5))["note"]
         # The run that was created first may have been repeated last.
         commit_checks(oracle, [check("test", "failure", 7, LATE), check("test", "success", 8, EARLY)], runs)
         assert (await call(client, "list_checks", **O, number=5))["note"].startswith("Not green: 1 failed.")

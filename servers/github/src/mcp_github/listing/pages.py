@@ -309,9 +309,11 @@ class _Page:
         listed_total = self.position.items_before + self.listed_count
         if self.shown_count * _ONE_IN > listed_total or not self.excluded_counts:
             return None
-        others = ", ".join(f"{count} {kind}" for kind, count in self.excluded_counts.most_common())
+        kinds = [f"{kind} ({count})" for kind, count in self.excluded_counts.most_common()]
+        if len(kinds) == 1:
+            kinds = list(self.excluded_counts)
         count = self.excluded_counts.total()
-        return f"That is all: {self.shown_count} match. GitHub listed {count} others: {others}."
+        return f"That is all: {self.shown_count} match. GitHub listed {count} others: {', '.join(kinds)}."
 
     def _round_note(self) -> str | None:
         """Return that these are all, where their number looks like the most that a page has."""

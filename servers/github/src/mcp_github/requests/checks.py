@@ -19,11 +19,10 @@ from mcp_github.listing.projections import pick
 from mcp_github.models import Listing
 from mcp_github.policy import Ref, Repo
 from mcp_github.requests.branches import resolve_sha
+from mcp_github.requests.runs.latest_runs import NEEDS_APPROVAL, WorkflowKey, select_latest_runs, workflow_key
 
 __all__ = ["CheckFilter", "CheckState", "list_checks_of_commit", "list_checks_of_pull"]
 
-# A workflow and the event that a run of it is for.
-_WorkflowKey = tuple[Any, Any]
 CheckState = Literal["failed", "running", "passed"]
 
 _NO_CHECK_RUNS = (
@@ -32,9 +31,7 @@ _NO_CHECK_RUNS = (
 )
 _NO_WORKFLOW_RUNS = "Runs of Actions can't be read here: whether one waits for an approval is not known."
 _STATUSES_ONLY = "Neither check runs nor runs of Actions can be read here: these are statuses of other services."
-# What a run of Actions comes to that nobody has approved.
-_NEEDS_APPROVAL = "action_required"
-_FAILURES = ("failure", "error", "timed_out", "startup_failure", "action_required", "cancelled", "stale")
+_FAILURES = ("failure", "error", "timed_out", "startup_failure", NEEDS_APPROVAL, "cancelled", "stale")
 _COUNTED_AS: Mapping[str, str] = {"success": "passed", "failure": "failed", "error": "failed"}
 _STATES: Sequence[CheckState] = ("failed", "running", "passed")
 _TELL_APART_COLUMNS = ("workflow", "event", "attempt", "started_at")
@@ -142,17 +139,13 @@ class _Checks:
     def add_runs_without_checks(self) -> None:
         """Add the runs that have no check, and so stand in no list of them: they wait, or could not begin."""
         suites = {item.suite for item in self.items}
-        seen_workflows: set[_WorkflowKey] = set()
         waiting_names: list[str] = []
-        for run in self.runs or ():
-            workflow = _workflow_key(run)
-            is_newest = workflow not in seen_workflows
-            seen_workflows.add(workflow)
+        for run in select_latest_runs(self.runs or ()):
             check = _Check.of_workflow_run(run)
-            if not is_newest or check.suite in suites or check.state == "passed":
+            if check.suite in suites or check.state == "passed":
                 continue
             self.items.append(check)
-            if check.outcome == _NEEDS_APPROVAL:
+            if check.outcome == NEEDS_APPROVAL:
                 waiting_names.append(quote(check.name, 80))
         if waiting_names:
             names = ", ".join(waiting_names[:_MAX_NAMED_CHECKS])
@@ -160,16 +153,16 @@ class _Checks:
 
     def leave_out_superseded(self) -> None:
         """Leave out checks that ran again in a later run of the same workflow for the same event."""
-        newest: dict[tuple[_WorkflowKey, str], _Check] = {}
+        newest: dict[tuple[WorkflowKey, str], _Check] = {}
         run_by_suite = self.run_by_suite
         for item in self.items:
             if item.suite in run_by_suite:
-                key = _workflow_key(run_by_suite[item.suite]), item.name
+                key = workflow_key(run_by_suite[item.suite]), item.name
                 newest[key] = max(newest.get(key, item), item, key=_Check.start_order)
         current: list[_Check] = []
         for item in self.items:
             if item.suite in run_by_suite:
-                key = _workflow_key(run_by_suite[item.suite]), item.name
+                key = workflow_key(run_by_suite[item.suite]), item.name
                 # One run may have several of one name.
                 if newest[key].suite != item.suite:
                     continue
@@ -379,10 +372,6 @@ class _CommitChecks:
         checks.is_complete = False
         checks.notes.append(f"GitHub has more of {self.description}: only {len(items):,} were read and counted.")
         return items
-
-
-def _workflow_key(run: Mapping[str, Any]) -> _WorkflowKey:
-    return run.get("workflow_id") or run.get("path"), run.get("event")
 
 
 def _tell_apart(items: Sequence[_Check], run_by_suite: Mapping[Any, Mapping[str, Any]]) -> list[_Check]:

@@ -10,6 +10,7 @@ from mcp_github.client.api import Api
 from mcp_github.listing.projections import pick
 from mcp_github.policy import Repo
 from mcp_github.requests.runs.failure_causes import FAILURES
+from mcp_github.requests.runs.latest_runs import NEEDS_APPROVAL, select_latest_runs
 
 __all__ = ["find_run_of_pull"]
 
@@ -20,7 +21,8 @@ _MAX_NAMED = 5
 async def find_run_of_pull(api: Api, repo: Repo, number: int) -> tuple[int, str | None]:
     """Return the run of a pull request's head that failed last, and which others failed.
 
-    Where none failed, it is the last of those that go on, or of all.
+    Where none failed, it is the last of those that wait for an approval, of those that go on, or of all. A run that a
+    later one of the same workflow replaces does not count.
 
     Raises:
         NotFound: no workflow ran.
@@ -35,13 +37,17 @@ async def find_run_of_pull(api: Api, repo: Repo, number: int) -> tuple[int, str 
         raise NotFound(
             f"No workflow of Actions ran for {description}.", "`list_checks` has the checks of other services, too."
         )
-    failed = [run for run in runs if run.get("conclusion") in FAILURES]
+    latest_runs = select_latest_runs(runs)
+    failed = [run for run in latest_runs if run.get("conclusion") in FAILURES]
     if not failed:
         total = int(response.data.get("total_count") or 0)
         which = f"{len(runs)}"
         if total > len(runs):
             which = f"the last {len(runs)} of {total:,}"
-        going_on = [run for run in runs if run.get("status") != "completed"]
+        waiting = [run for run in latest_runs if NEEDS_APPROVAL in (run.get("status"), run.get("conclusion"))]
+        if waiting:
+            return int(waiting[0]["id"]), f"None of {which} runs failed; {len(waiting)} of them wait for an approval."
+        going_on = [run for run in latest_runs if run.get("status") != "completed"]
         if going_on:
             return int(going_on[0]["id"]), f"None of {which} runs failed so far; {len(going_on)} of them go on."
         return int(runs[0]["id"]), f"None of {which} runs failed; this is the last."
