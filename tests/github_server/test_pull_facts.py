@@ -65,8 +65,11 @@ async def test_a_list_tells_reviews_checks_and_conflicts_with_one_more_request(o
         (asked,) = oracle.sent("POST", "/graphql")
         tools = {tool.name: tool.description or "" for tool in (await client.list_tools()).tools}
         description = " ".join(tools["list_pull_requests"].split())
-        assert "bots' too: `ben approved`, `ben changes_requested` or `ben dismissed`, either revoked" in description
-        assert '`closes`: `["#7", "open", TITLE]`, by keywords of its text' in description
+        assert (
+            "a reviewer's or bot's last but comments: `ben approved`, `changes_requested`; `dismissed` if revoked"
+            in description
+        )
+        assert '`closes`, by text or by hand, merged too: `["#7", "open", TITLE]`' in description
         variables = asked.json["variables"]
         assert variables["ids"] == ["PR_6", "PR_5"]
         assert [name for name, value in variables.items() if value is False] == ["branches", "size", "requests"]

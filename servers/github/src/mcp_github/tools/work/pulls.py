@@ -137,10 +137,8 @@ async def list_pull_requests(
 ) -> Listing:
     """List a repository's pull requests by state, branch or label, newest first, or those of a `commit`.
 
-    `verdicts`: each reviewer's last but comments, bots' too: `ben approved`, `ben changes_requested` or
-    `ben dismissed`, either revoked. `closes`: `["#7", "open", TITLE]`, by keywords of its text (into the default
-    branch) or links made by hand, merged or not. `checks` lacks runs that wait for approval: `list_checks`. By author,
-    words, merge date: `search_github`.
+    `verdicts`: a reviewer's or bot's last but comments: `ben approved`, `changes_requested`; `dismissed` if revoked.
+    `closes`, by text or by hand, merged too: `["#7", "open", TITLE]`. By author, words, merge date: `search_github`.
     """
     if commit is not None:
         refuse_beside("`commit`", head=head, base=base, labels=labels, milestone=milestone, sort=sort, order=order)
