@@ -298,6 +298,7 @@ async def test_a_merge_names_the_head_that_was_seen(oracle: Oracle) -> None:
 @pytest.mark.anyio
 async def test_several_branches_are_shown_and_then_deleted(oracle: Oracle) -> None:
     names = ["old/1", "old/2", "old/3"]
+    oracle.pages("/repos/octo/app/pulls", [])
     for name in names:
         branch(oracle, name)
     both = {**O, "branch": names[0], "branches": names}
@@ -327,6 +328,7 @@ async def test_the_end_of_the_time_leaves_an_answer_that_says_which_branches_are
     oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["old/1", "old/2", "old/3"]
+    oracle.pages("/repos/octo/app/pulls", [])
     for name in names:
         branch(oracle, name)
     monkeypatch.setattr(anyio, "current_effective_deadline", lambda: anyio.current_time() + 40)

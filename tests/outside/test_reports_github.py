@@ -772,3 +772,35 @@ async def test_a_pull_request_whose_author_and_fork_are_gone_is_read_and_merged(
         assert (await call(client, "list_reviews", **O, number=5, fields="author"))["rows"] == [["ghost"]]
         assert "None" not in await call(client, "read_diff", **O, number=5)
         assert "Merged" in (await call(client, "run_merge", **O, number=5, head_sha=SHA))["done"]
+
+
+@pytest.mark.reported("Digital-Process-Tools/claude-supertool#2225")
+@pytest.mark.reported("cli/cli#14223")
+@pytest.mark.reported("Shopify/shipit-engine#664")
+async def test_a_branch_of_open_pull_requests_is_not_deleted(oracle: Oracle) -> None:
+    """GitHub closes them, and takes no other base for one that is closed."""
+    stacked = {**sample("pulls/list")[0], "number": 961}
+    pulls = {"base=fix/958": [stacked], "head=octo:topic": [{**stacked, "number": 7}]}
+
+    def list_pulls(seen: Seen) -> Reply:
+        (name,) = {"base", "head"} & seen.query.keys()
+        return Reply(200, pulls.get(f"{name}={seen.query[name]}", []))
+
+    oracle.respond("GET", f"{HERE}/pulls", list_pulls)
+    for name in ("fix/958", "topic", "old"):
+        branch(oracle, name)
+    async with served(oracle, "--write", "--delete") as client:
+        for name, number in (("fix/958", "#961"), ("topic", "#7")):
+            said = await refused(client, "delete_branch", **O, branch=name)
+            assert number in said and "`edit_pull_request`" in said
+        assert not oracle.sent("DELETE")
+        several: dict[str, Any] = {**O, "branches": ["fix/958", "old"]}
+        shown = await call(client, "delete_branch", **several)
+        assert shown["data"]["rows"] == [["fix/958", SHA, [961]], ["old", SHA, []]]
+        done = await call(client, "delete_branch", **several, dry_run=False)
+        assert done["done"] == "Deleted 1 of 2 branches." and "#961" in str(done["data"]["rows"])
+        assert [seen.path for seen in oracle.sent("DELETE")] == [f"{HERE}/git/refs/heads/old"]
+        # Who may not look at pull requests is told so.
+        oracle.answer("GET", f"{HERE}/pulls", {"message": "Resource not accessible"}, status=403)
+        result = await client.call_tool("delete_branch", {**O, "branch": "old"})
+        assert not result.is_error and "closes is not known" in text_of(result)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
+from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.policy import Ref, Repo, WriteRepo
 from mcp_github.requests.diffs import MAX_COMPARED_FILES
@@ -14,6 +15,7 @@ __all__ = [
     "EMPTY_REPOSITORY_STATUS",
     "changed_names",
     "find_head",
+    "find_open_pulls",
     "get_default_branch",
     "get_default_ref",
     "make_branch",
@@ -52,6 +54,21 @@ async def resolve_sha(api: Api, repo: Repo, ref: Ref | None) -> str:
         hint = "`list_refs` shows branches and tags; without `ref` it is the default branch."
         commit = await api.get(f"{repo.path}/commits/{ref.path}", description, internal=True, hint=hint)
         return str(commit.data["sha"])
+
+
+async def find_open_pulls(api: Api, repo: Repo, branch: Ref) -> list[int]:
+    """Return the numbers of the open pull requests from a branch or into it: GitHub closes them when it is deleted."""
+    numbers: list[int] = []
+    for params in ({"base": branch.name}, {"head": f"{repo.owner}:{branch.name}"}):
+        description = f"the open pull requests of {_describe(branch, repo)}"
+        query = {"state": "open", "per_page": 100, **params}
+        try:
+            response = await api.get(f"{repo.path}/pulls", description, query, internal=True)
+        except (NotFound, Refused):
+            current_call().add_note("Which open pull requests that closes is not known: the token may not read them.")
+            return []
+        numbers += [int(pull["number"]) for pull in response.data]
+    return sorted(set(numbers))
 
 
 async def find_head(api: Api, repo: Repo, branch: Ref, fix: str = "`list_refs` shows branches.") -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.progress import report_progress
 from mcp_batteries.server.declaration.decorators import tool
@@ -26,6 +26,7 @@ from mcp_github.policy import Change, DeleteRepo, FileChange, FilePath, Policy, 
 from mcp_github.requests.batches import MAX_BATCH_SECONDS, NOT_TRIED, apply_to_each, tabulate_remarkable
 from mcp_github.requests.branches import (
     find_head,
+    find_open_pulls,
     get_default_branch,
     get_default_ref,
     make_branch,
@@ -74,6 +75,7 @@ _MAX_MESSAGE_CHARACTERS = 4000
 _MAX_FILES = 60
 _MAX_BRANCHES = 50
 _DELETED = "deleted"
+_MAX_NAMED_PULLS = 10
 _GRAPHQL_REFS = {"branches": (BRANCHES, DATED_BRANCH), "tags": (TAGS, TAG)}
 _Branches = Annotated[
     list[Ref] | None,
@@ -362,7 +364,7 @@ async def delete_branch(
     branches: _Branches = None,
     dry_run: OptionalDryRun = None,
 ) -> Done:
-    """Delete a branch or several, but never the default one. Their commits stay only where others reach them."""
+    """Delete branches, not the default or one of open pull requests. Commits stay only where others reach them."""
     named: list[Ref] = [*(branches or [])]
     if branch is not None:
         named.insert(0, branch)
@@ -373,26 +375,32 @@ async def delete_branch(
     for ref in refs:
         api.policy.require_deletable(ref, default_branch, repo)
     commits: dict[Ref, str] = {}
+    open_pulls: dict[Ref, list[int]] = {}
     for ref in refs:
         report_progress(len(commits), len(refs), ref.name)
         # Each has the time of a call.
         current_call().github_seconds = 0.0
         commits[ref] = await find_head(api, repo, ref)
+        open_pulls[ref] = await find_open_pulls(api, repo, ref)
     if dry_run:
-        rows = [[ref.name, sha] for ref, sha in commits.items()]
-        data = {"columns": ["branch", "sha"], "rows": rows}
+        rows = [[ref.name, sha, open_pulls[ref]] for ref, sha in commits.items()]
+        data = {"columns": ["branch", "sha", "open_pulls"], "rows": rows}
         return Done(done="Nothing was changed: this is what would be. Call again with dry_run=false.", data=data)
     if not branches:
         (ref,) = refs
+        _require_no_pulls(ref, repo, open_pulls[ref])
         await api.write("DELETE", _branch_path(ref, repo), _describe(ref, repo))
         return Done(done=f"Deleted branch {ref.name}; it was at {commits[ref]}.", data={"sha": commits[ref]})
-    return await _delete_branches(api, repo, commits)
+    return await _delete_branches(api, repo, commits, open_pulls)
 
 
-async def _delete_branches(api: Api, repo: DeleteRepo, commits: Mapping[Ref, str]) -> Done:
+async def _delete_branches(
+    api: Api, repo: DeleteRepo, commits: Mapping[Ref, str], open_pulls: Mapping[Ref, Sequence[int]]
+) -> Done:
     """Delete several branches, given with their commits, each as far as GitHub does."""
 
     async def delete(ref: Ref) -> str:
+        _require_no_pulls(ref, repo, open_pulls[ref])
         await api.write("DELETE", _branch_path(ref, repo), _describe(ref, repo))
         return _DELETED
 
@@ -489,6 +497,23 @@ async def _is_own(api: Api, repo: Repo) -> bool:
     """Return whether the owner of `repo` is the token's user."""
     user = await api.get("/user", "the user of this token", internal=True)
     return str(user.data.get("login", "")).lower() == repo.owner.lower()
+
+
+def _require_no_pulls(branch: Ref, repo: Repo, numbers: Sequence[int]) -> None:
+    """Raise `Conflict` for a branch of open pull requests.
+
+    Of those into it, GitHub takes no other base once they are closed, and may not open them again.
+    """
+    if not numbers:
+        return
+    names = ", ".join(f"#{number}" for number in numbers[:_MAX_NAMED_PULLS])
+    if len(numbers) > _MAX_NAMED_PULLS:
+        names = f"{names} and {len(numbers) - _MAX_NAMED_PULLS} more"
+    raise Conflict(
+        f"The {_describe(branch, repo)} was not deleted: GitHub would close open pull requests from it or into it, "
+        f"{names}.",
+        "Merge or close them first, or give those into it another `base` with `edit_pull_request`.",
+    )
 
 
 def _branch_path(branch: Ref, repo: Repo) -> str:
