@@ -78,8 +78,9 @@ async def test_a_diff_says_first_what_the_pull_request_is_about(oracle: Oracle) 
 async def test_a_red_pull_request_leads_to_the_run_that_failed(oracle: Oracle) -> None:
     oracle.answer("GET", f"{HERE}/pulls/5", {**sample("pulls/get"), "number": 5})
     runs = [
-        {**sample("actions/get-workflow-run"), "id": number, "name": f"CI {number}", "status": "completed",
-         "conclusion": conclusion} for number, conclusion in ((8, "success"), (9, "failure"), (10, "timed_out"))
+        {**sample("actions/get-workflow-run"), "id": number, "workflow_id": number, "name": f"CI {number}",
+         "status": "completed", "conclusion": conclusion}
+        for number, conclusion in ((8, "success"), (9, "failure"), (10, "timed_out"))
     ]  # fmt: skip
     oracle.answer("GET", f"{HERE}/actions/runs", {"total_count": 3, "workflow_runs": runs})
     oracle.answer("GET", f"{HERE}/actions/runs/8", runs[0])
@@ -95,7 +96,8 @@ async def test_a_red_pull_request_leads_to_the_run_that_failed(oracle: Oracle) -
         assert found["data"]["run_id"] == 8 and "None of 1 runs failed" in found["note"]
         oracle.answer("GET", f"{HERE}/actions/runs/11", {**runs[0], "id": 11, "status": "in_progress"})
         oracle.answer("GET", f"{HERE}/actions/runs/11/jobs", {"total_count": 0, "jobs": []})
-        both = [runs[0], {**runs[0], "id": 11, "status": "in_progress", "conclusion": None}]
+        goes_on = {"id": 11, "workflow_id": 11, "status": "in_progress", "conclusion": None}
+        both = [runs[0], {**runs[0], **goes_on}]
         oracle.answer("GET", f"{HERE}/actions/runs", {"total_count": 2, "workflow_runs": both})
         found = await call(client, "get_run", **O, number=5)
         assert found["data"]["run_id"] == 11 and "None of 2 runs failed so far; 1 of them" in found["note"]
