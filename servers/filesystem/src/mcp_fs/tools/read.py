@@ -91,7 +91,8 @@ async def read_text(
 
     Documents (docx, pdf, msg ...), databases and Parquet come as text, pages of a PDF by `a.pdf!/3-9`, files in
     archives by `a.zip!/b.txt`: `[page 1 of 3]`, `[sheet NAME, A1:E9]` and rows with tabs, `[cell 3, code]`, Word tables
-    `a | b`. In scripts `.rows()` of CSV or a sheet gives objects. Several files: `read_files`.
+    `a | b`. In scripts `.rows()` of CSV (BOM, `;`, quotes) or a sheet gives objects of texts. Several files:
+    `read_files`.
     """
     last_line = _choose_last_line(start_line, end_line, head, tail)
     if tail and start_column > 1:
@@ -188,7 +189,7 @@ def read_diff(
 ) -> Comparison:
     """Compare two files, or all in two folders, as a unified diff from `source` to `target`.
 
-    For changes over time use `list_changes`.
+    Changes over time: `list_changes`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     return compare(source, target, max_bytes, cancel, walk_filter, names_only=names_only)
@@ -252,7 +253,7 @@ def list_tree(
 ) -> Tree:
     """Show a folder and those below it as a tree; large, hidden and ignored parts only as counts.
 
-    Names only, `depth` levels; for sizes use `list_directory`.
+    Names only, `depth` levels; sizes: `list_directory`.
     """
     if len(path) > 1:
         raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in path)}.")

@@ -59,7 +59,7 @@ def find_files(
 ) -> FilePage:
     """Find files by name, or duplicates, below `path`, without hidden and git-ignored ones.
 
-    Lines are `PATH`, from the root, or sorted by another key `PATH\\tKEY`. For text in files use `search_text`.
+    Lines are `PATH`, from the root, or sorted by another key `PATH\\tKEY`. Text in files: `search_text`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     changed = parse_time_range(since, until)
@@ -115,15 +115,15 @@ def search_text(
     include_hidden: bool = False,
     include_ignored: bool = False,
     include_binary: bool = False,
-    max_per_file: PositiveInteger = 20,
+    max_per_file: Annotated[PositiveInteger, Field(description="In scripts all.")] = 20,
     last: Annotated[bool, Field(description="A file's last matches.")] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Matches | MatchCounts:
     """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
-    Matches come as `path:line:text`, counts as `path:number`; several of one file or folder under its name. For names
-    of files use `find_files`.
+    Matches come as `path:line:text`, counts as `path:number`; several of one file or folder under its name. Names of
+    files: `find_files`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     query = Query(
