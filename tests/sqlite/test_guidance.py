@@ -138,7 +138,7 @@ async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
         visits = f"- visits 3,000 rows: id (key), day date! {days}, at text {at}, code text {code}, free (1 to 3000), "
         assert f'{visits}k! ("0":750|"1":750|"2":750|"3":750)\n' in said, said
         assert "(!: NOT NULL; no indexes" in said and '"gone":20' in said
-        assert "null:rows if any; times are written as the least one, unless others are named)" in said
+        assert "null:rows if any; all times have the form of the earliest, unless others are named)" in said
     run(shop, "UPDATE visits SET day = '2025-01-31 10:00' WHERE id = 30")
     async with served(shop) as wire:
         assert '2033-03-20", 1 of another form than the first, as "2025-01-31 10:00")' in text_of(

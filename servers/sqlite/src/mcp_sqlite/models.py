@@ -142,7 +142,7 @@ def _describe_values(tables: Sequence[_Json]) -> list[str]:
         if any(not table["has_ranges"] for table in tables):
             legend.append("neither in tables over 100,000 rows or not counted")
         if any(_TIME_RANGE.match(text) for table in tables for text in table["ranges"].values()):
-            legend.append("times are written as the least one, unless others are named")
+            legend.append("all times have the form of the earliest, unless others are named")
     return legend
 
 
