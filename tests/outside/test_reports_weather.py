@@ -193,6 +193,27 @@ async def test_an_alert_that_is_over_is_told_as_that(upstream: Upstream) -> None
     assert "Of 1 the end has passed" in explanation
 
 
+@pytest.mark.reported("KR8MER/eas-station#2283")
+@pytest.mark.reported("jalibu/MMM-NINA#9")
+@pytest.mark.parametrize(
+    ("change", "is_told"),
+    [
+        ({"messageType": "Error"}, False), ({"messageType": "Ack"}, False), ({"response": "AllClear"}, False),
+        ({"parameters": {"VTEC": ["/O.CAN.KIWX.SV.A.0333.000000T0000Z-260902T0100Z/"]}}, False),
+        # The warning that takes the place of a watch cancels it in the same message.
+        ({"parameters": {"VTEC": ["/O.CAN.KIWX.SV.A.0333.x/", "/O.NEW.KIWX.SV.W.0100.x/"]}}, True),
+        # Its end is announced before it comes.
+        ({"parameters": {"VTEC": ["/O.EXP.KIWX.SV.A.0333.000000T0000Z-260902T0100Z/"]}}, True),
+        ({"parameters": {"VTEC": None}, "response": "Monitor"}, True),
+    ],
+)  # fmt: skip
+async def test_a_message_that_only_takes_back_is_no_alert(
+    upstream: Upstream, change: dict[str, Any], is_told: bool
+) -> None:
+    identifiers, _ = await told(upstream, alert("urn:oid:a", **{"messageType": "Update", **change}))
+    assert identifiers == ["urn:oid:a"] * is_told
+
+
 @pytest.mark.reported("CherryHQ/cherry-studio#11404")
 async def test_no_alerts_and_no_answer_are_two_things(upstream: Upstream) -> None:
     assert (await told(upstream))[1].startswith("None in effect")

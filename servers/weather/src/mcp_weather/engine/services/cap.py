@@ -7,13 +7,25 @@ from typing import Any
 
 from mcp_weather.engine.computed.timestamps import parse_timestamp
 
-__all__ = ["NOT_ACTUAL", "find_superseded", "read_text"]
+__all__ = ["find_superseded", "is_all_clear", "is_warning", "read_text"]
 
 # CAP 1.2, status: what is not meant for the public.
-NOT_ACTUAL = ("Exercise", "System", "Test", "Draft")
+_NOT_ACTUAL = ("Exercise", "System", "Test", "Draft")
 # CAP 1.2, msgType: what takes the place of earlier messages.
 _SUPERSEDING = ("Update", "Cancel", "Error")
+# CAP 1.2, msgType: what speaks of another message and warns of nothing itself.
+_WITHOUT_WARNING = ("Cancel", "Error", "Ack")
 _MAX_TEXT_BYTES = 900
+
+
+def is_warning(message: dict[str, Any]) -> bool:
+    """Return whether a message warns the public of something."""
+    return message.get("status") not in _NOT_ACTUAL and message.get("msgType") not in _WITHOUT_WARNING
+
+
+def is_all_clear(response_type: Any) -> bool:
+    """Return whether all that a message tells people to do is to worry no more (CAP 1.2, responseType)."""
+    return response_type in ("AllClear", ["AllClear"])
 
 
 def find_superseded(messages: Sequence[dict[str, Any]]) -> set[str]:
@@ -21,7 +33,7 @@ def find_superseded(messages: Sequence[dict[str, Any]]) -> set[str]:
     sent_times = {str(message.get("identifier")): parse_timestamp(message.get("sent")) for message in messages}
     superseded: set[str] = set()
     for message in messages:
-        if message.get("msgType") not in _SUPERSEDING or message.get("status") in NOT_ACTUAL:
+        if message.get("msgType") not in _SUPERSEDING or message.get("status") in _NOT_ACTUAL:
             continue
         sent_time = parse_timestamp(message.get("sent"))
         if sent_time is None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from mcp_weather.engine.computed.timestamps import format_local, parse_timestamp
 from mcp_weather.engine.json_values import as_objects
-from mcp_weather.engine.services.cap import NOT_ACTUAL, find_superseded, read_text
+from mcp_weather.engine.services.cap import find_superseded, is_all_clear, is_warning, read_text
 from mcp_weather.engine.services.meteoalarm_areas import area_contains, ring_contains
 from mcp_weather.models import Alert
 from mcp_weather.policy.place import Place
@@ -39,14 +39,10 @@ def read_messages(
     superseded = find_superseded(messages)
     alerts: list[Alert] = []
     for number, message in enumerate(messages):
-        if _is_in_force(message) and message.get("identifier") not in superseded:
+        if is_warning(message) and message.get("identifier") not in superseded:
             identifier = read_text(message.get("identifier")) or f"without an identifier {number}"
             alerts += _read_message(message, identifier, place, zone, language, now)
     return alerts
-
-
-def _is_in_force(message: dict[str, Any]) -> bool:
-    return message.get("status") not in NOT_ACTUAL and message.get("msgType") not in ("Cancel", "Error")
 
 
 def _read_message(
@@ -114,7 +110,7 @@ def _select_language(infos: Sequence[dict[str, Any]], language: str) -> list[dic
 
 def _is_all_clear(info: dict[str, Any]) -> bool:
     """Return whether it says that there is no danger."""
-    return _awareness_level(info) == _NO_WARNING_LEVEL or info.get("responseType") in ("AllClear", ["AllClear"])
+    return _awareness_level(info) == _NO_WARNING_LEVEL or is_all_clear(info.get("responseType"))
 
 
 def _has_expired(info: dict[str, Any], now: datetime | None) -> bool:

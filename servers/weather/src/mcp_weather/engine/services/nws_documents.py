@@ -12,7 +12,7 @@ from mcp_weather.engine.computed.columns import Column, make_reading, make_table
 from mcp_weather.engine.computed.timestamps import format_local, parse_timestamp
 from mcp_weather.engine.computed.unit_conversion import convert_values
 from mcp_weather.engine.json_values import as_object, as_objects
-from mcp_weather.engine.services.cap import NOT_ACTUAL, find_superseded, read_text
+from mcp_weather.engine.services.cap import find_superseded, is_all_clear, is_warning, read_text
 from mcp_weather.engine.services.source import Source
 from mcp_weather.models import Alert, Origin, Reading, Table, Value
 from mcp_weather.policy.place import Place
@@ -62,6 +62,10 @@ class _Quantity(NamedTuple):
 _NO_GUSTS = _Quantity("km/h", None)
 # The wind of a METAR in knots: its direction, speed and, only if there are some, gusts.
 _RAW_WIND = re.compile(r"\b(?:\d{3}|VRB)P?\d{2,3}(?:GP?(?P<gusts>\d{2,3}))?KT\b")
+
+# What is done with an event, by its code (VTEC), as in `/O.NEW.KBMX.WI.Y.0001.`.
+_EVENT_ACTION = re.compile(r"/[OTEX]\.([A-Z]{3})\.")
+_CANCELLED = "CAN"
 
 
 class Station(NamedTuple):
@@ -147,13 +151,21 @@ def read_alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
     superseded = _find_superseded(entries)
     alerts: dict[str, Alert] = {}
     for number, properties in enumerate(entries):
-        if properties.get("status") in NOT_ACTUAL or properties.get("messageType") == "Cancel":
+        if not is_warning(_to_cap(properties)) or _is_over(properties):
             continue
         if str(properties.get("id")) in superseded:
             continue
         alert = _read_alert(properties, number, zone)
         alerts.setdefault(alert.id, alert)
     return list(alerts.values())
+
+
+def _is_over(properties: dict[str, Any]) -> bool:
+    """Return whether an alert says that there is no danger any more, or only cancels, whatever it calls itself."""
+    if is_all_clear(properties.get("response")):
+        return True
+    actions = _EVENT_ACTION.findall(str(as_object(properties.get("parameters")).get("VTEC")))
+    return bool(actions) and all(action == _CANCELLED for action in actions)
 
 
 def _find_superseded(entries: Sequence[dict[str, Any]]) -> set[str]:
