@@ -776,6 +776,42 @@ async def test_a_forecast_for_an_airport_that_is_over_is_told_as_old(
     assert found.notes == ([f"[OLD: the TAF was valid until {end}.]"] if end else [])
 
 
+@pytest.mark.reported("mivek/python-metar-taf-parser#25")
+@pytest.mark.reported("aeharding/metar-taf-parser#16")
+@pytest.mark.parametrize(
+    ("taf", "note"),
+    [
+        ("TAF LTBJ 041000Z 0412/0424 CNL=", "[The TAF was cancelled.]"),
+        ("TAF AMD LTBJ 041000Z 0412/0424 CNL", "[The TAF was cancelled.]"),
+        ("TAF LTBJ 041000Z NIL=", "[This airport has no TAF now.]"),
+        ("TAF COR LTBJ 041000Z 0412/0424 24008KT CAVOK RMK NIL", None),
+    ],
+)  # fmt: skip
+async def test_a_forecast_for_an_airport_that_was_cancelled_is_told_as_that(
+    upstream: Upstream, taf: str, note: str | None
+) -> None:
+    moment = datetime(2026, 12, 4, 11, tzinfo=UTC).timestamp()
+    report = {"icaoId": "LTBJ", "lat": 38.29, "lon": 27.16, "rawOb": "LTBJ 041050Z 24008KT", "obsTime": moment}
+    async with World(upstream, now=moment) as world:
+        upstream.fail("/api/data/metar", 200, json.dumps([{**report, "rawTaf": taf}]).encode())
+        found = await fetch_airport(world.cache, AirportCode("LTBJ"), "metric")
+    assert found.notes == ([note] if note else [])
+
+
+@pytest.mark.reported("mivek/python-metar-taf-parser#25")
+async def test_a_report_that_there_is_none_does_not_hide_the_one_before(upstream: Upstream) -> None:
+    moment = upstream.now()
+    place = {"icaoId": "SVMC", "lat": 10.56, "lon": -71.73}
+    observed = {**place, "rawOb": "METAR SVMC 211600Z 04006KT 9999 31/24 Q1010", "obsTime": moment - 3600, "temp": 31}
+    absent = {**place, "rawOb": "METAR SVMC 211700Z AUTO NIL=", "obsTime": moment}
+    upstream.fail("/api/data/metar", 200, json.dumps([absent, observed]).encode())
+    assert "temperature 31 °C" in await called(upstream, "get_metar", place="SVMC")
+    upstream.fail("/api/data/metar", 200, json.dumps([absent]).encode())
+    async with client(upstream) as found:
+        result = await found.call_tool("get_metar", {"place": "SVMC"})
+    assert result.is_error and "There is no report of an airport `SVMC`." in text(result)
+
+
 @pytest.mark.reported("open-meteo/open-meteo#2108")
 @pytest.mark.reported("open-meteo/open-meteo#314")
 @pytest.mark.reported("qdonnars/ohmywind#429")

@@ -34,6 +34,10 @@ _MAX_DAYS_IN_MONTH = 31
 # The days of the month and the hours between which a TAF is valid, as in `2212/2318`.
 _VALIDITY = re.compile(r"\b\d{4}/(?P<day>\d{2})(?P<hour>\d{2})\b")
 
+# A report or forecast that is only the word that there is none, or none any more.
+_NO_CONTENT = re.compile(r"\b[A-Z]\w{3} \d{6}Z (?:AUTO )?(?:\d{4}/\d{4} )?(?P<word>NIL|CNL)\b")
+_NO_TAF_NOTES = {"NIL": "[This airport has no TAF now.]", "CNL": "[The TAF was cancelled.]"}
+
 
 @dataclass(frozen=True)
 class _Measurement:
@@ -176,10 +180,10 @@ def _read_reports(snapshot: Snapshot, place: Place) -> list[_Report]:
 
 
 def _newest_reports(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the newest report of each airport that says where it is."""
+    """Return the newest report with content of each airport that says where it is."""
     newest: dict[str, dict[str, Any]] = {}
     for report in as_objects(document["reports"]):
-        if not report.get("rawOb") or not report.get("icaoId"):
+        if not report.get("rawOb") or not report.get("icaoId") or _NO_CONTENT.search(str(report["rawOb"])):
             continue
         if _read_number(report.get("lat")) is None or _read_number(report.get("lon")) is None:
             continue
@@ -195,11 +199,14 @@ def _report_time(fields: dict[str, Any]) -> float:
 
 
 def _write_notes(fields: dict[str, Any], now: float) -> list[str]:
-    """Say that a forecast is missing or over, and how old an old report is."""
+    """Say that a forecast is missing, cancelled or over, and how old an old report is."""
     notes: list[str] = []
     taf = fields.get("rawTaf")
+    no_content = _NO_CONTENT.search(str(taf))
     if not taf:
         notes.append("[This airport has no TAF.]")
+    elif no_content is not None:
+        notes.append(_NO_TAF_NOTES[no_content["word"]])
     else:
         end = _find_end(str(taf), moment_at(now))
         if end is not None and end.timestamp() <= now:
