@@ -1013,6 +1013,8 @@ async def test_snow_on_the_ground_is_told_as_snow_that_falls(upstream: Upstream)
 @pytest.mark.reported("mivek/MetarParser#44")
 @pytest.mark.reported("mivek/MetarParser#64")
 @pytest.mark.reported("SafranCassiopee/php-metar-decoder#25")
+@pytest.mark.reported("aeharding/metar-taf-parser#124")
+@pytest.mark.reported("Unidata/MetPy#2807")
 @pytest.mark.parametrize(
     ("report", "miles", "metric", "imperial"),
     [
@@ -1024,6 +1026,8 @@ async def test_snow_on_the_ground_is_told_as_snow_that_falls(upstream: Upstream)
         ("07010KT 20KM VCSH", None, "20000 m", "12.43 mi"), ("without wind", 7, "11265 m", "7 mi"),
         ("/////KT //// // //////", None, None, None), ("24008KT //// TEMPO 18010KT 9999", None, None, None),
         ("07004KT 11/2SM BR", 1.5, "2414 m", "1.5 mi"), ("07004KT 3/16SM FG", 0.19, "302 m", "0.19 mi"),
+        ("04006KT 4000E -SHRA", None, "4000 m", "2.49 mi"), ("04006KT 1500SW BR", None, "1500 m", "0.93 mi"),
+        ("02010KT 1/16SM R35L/1000V1200FT FZFG VV001", 0.06, "101 m", "0.063 mi"),
     ],
 )  # fmt: skip
 async def test_the_visibility_of_a_report_is_in_the_unit_of_who_asks(

@@ -20,10 +20,11 @@ _FAR_METRES = 10_000
 _FAR_METRES_GROUP = 9999
 # `0000`
 _NEAR_METRES = 50
-# The group after the wind, and after the directions between which that varies.
+# The group after the wind, and after the directions between which that varies. Some countries add the direction in
+# which one sees so far.
 _GROUP = re.compile(
     r"\b(?:\d{3}|VRB|///)P?(?:\d{2,3}|//)(?:GP?\d{2,3})?(?:KT|MPS|KMH)(?: \d{3}V\d{3})? "
-    r"(?:(?P<cavok>CAVOK)|(?P<metres>\d{4})(?:NDV)?|(?P<km>\d{1,2})KM"
+    r"(?:(?P<cavok>CAVOK)|(?P<metres>\d{4})(?:NDV|[NS]?[EW]|[NS])?|(?P<km>\d{1,2})KM"
     r"|(?P<limit>[MP])?(?P<miles>(?:\d{1,2} )?\d/\d{1,2}|\d{1,2})SM)(?= |=|$)"
 )
 # What follows is expected, or a remark: no observation.
