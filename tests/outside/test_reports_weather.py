@@ -1055,6 +1055,17 @@ async def test_a_code_from_luggage_is_answered_with_the_kind_that_works(upstream
             )
 
 
+@pytest.mark.reported("chubin/wttr.in#818")
+@pytest.mark.reported("chubin/wttr.in#1001")
+async def test_a_code_of_an_airport_leads_to_its_coordinates(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        for code in ("SDF", "KSDF"):
+            result = await found.call_tool("get_weather", {"place": code})
+            assert result.is_error and "`get_metar` tells them for a code of four letters" in text(result)
+        misspelt = await found.call_tool("get_weather", {"place": "Zurihc"})
+        assert "Check the spelling" in text(misspelt)
+
+
 @pytest.mark.reported("MagicMirrorOrg/MagicMirror#187")
 @pytest.mark.reported("QubesOS/qubes-issues#435")
 async def test_a_clock_that_is_ahead_is_named_as_a_reason(upstream: Upstream) -> None:

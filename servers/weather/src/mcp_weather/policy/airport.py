@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from mcp_weather.policy.place import Place
 
-__all__ = ["AirportCode", "NamedAirport", "is_iata_code", "parse_airport_code"]
+__all__ = ["AirportCode", "NamedAirport", "is_iata_code", "looks_like_airport_code", "parse_airport_code"]
 
 _ICAO_CODE = re.compile("[A-Z]{4}")
 # As on luggage.
 _IATA_CODE = re.compile("[A-Za-z]{3}")
+_ANY_CODE = re.compile("[A-Z]{3,4}")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ def parse_airport_code(text: str, aliases: Container[str]) -> AirportCode | None
     if not _ICAO_CODE.fullmatch(code) or code.casefold() in aliases:
         return None
     return AirportCode(code)
+
+
+def looks_like_airport_code(text: str) -> bool:
+    """Return whether `text` is written like an ICAO or IATA code in capitals, as few names are."""
+    return _ANY_CODE.fullmatch(text.strip()) is not None
 
 
 def is_iata_code(text: str) -> bool:

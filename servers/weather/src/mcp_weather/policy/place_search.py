@@ -26,6 +26,7 @@ from mcp_weather.geography.geocoder_results import (
     select_within,
 )
 from mcp_weather.geography.time_zones import find_zone
+from mcp_weather.policy.airport import looks_like_airport_code
 from mcp_weather.policy.place import Place, point_at
 from mcp_weather.policy.place_readings import larger_parts, modern_name, other_readings
 from mcp_weather.policy.place_text import (
@@ -87,10 +88,10 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
     others = ""
     if candidates:
         others = f" Of that name there are: {list_names([candidate.result for candidate in candidates])}."
-    raise NotFound(
-        f"No place is called {quote(place_name.text)}.{others}",
-        "Check the spelling, or pass coordinates such as `47.37,8.55`; `find_place` searches.",
-    )
+    fix = "Check the spelling, or pass coordinates such as `47.37,8.55`; `find_place` searches."
+    if looks_like_airport_code(place_name.text):
+        fix = "For an airport, pass its coordinates; `get_metar` tells them for a code of four letters, as `KJFK`."
+    raise NotFound(f"No place is called {quote(place_name.text)}.{others}", fix)
 
 
 async def _resolve_by_readings(place_name: PlaceName, geocoder: Geocoder) -> tuple[Place | None, list[Candidate]]:
