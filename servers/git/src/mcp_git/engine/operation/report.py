@@ -36,8 +36,7 @@ from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip, split_lines
 from mcp_git.engine.work_tree.in_progress import find_picked_commits
 from mcp_git.engine.work_tree.status import Status, is_conflict
-from mcp_git.engine.work_tree.status_reader import read_status
-from mcp_git.engine.work_tree.status_report import describe_submodules
+from mcp_git.engine.work_tree.status_reader import describe_submodules, read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import Range, Repository

@@ -10,10 +10,11 @@ from mcp_git.engine.program.output import split_records
 from mcp_git.engine.program.revisions import is_of_missing_contents
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.status import Status, StatusEntry
+from mcp_git.models import count
 from mcp_git.policy import Repository, RepositoryPath
 from mcp_git.repository_paths import Layout
 
-__all__ = ["read_status"]
+__all__ = ["describe_submodules", "read_status"]
 
 
 def read_status(
@@ -99,3 +100,11 @@ def _add_header(status: Status, header: str) -> None:
 
 def _decode_letters(letters: bytes) -> str:
     return letters.decode("ascii", "replace").replace(".", " ")
+
+
+def describe_submodules(git: Git, layout: Layout) -> list[str]:
+    """Return in how many submodules files may differ, which no status says."""
+    submodules = git.list_submodules(layout)
+    if not submodules:
+        return []
+    return [f"files in {count(len(submodules), 'submodule')} not looked at"]

@@ -12,13 +12,13 @@ from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.revisions import explained_failures
 from mcp_git.engine.work_tree.status import Status, StatusEntry, is_conflict
-from mcp_git.engine.work_tree.status_reader import read_status
+from mcp_git.engine.work_tree.status_reader import describe_submodules, read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath
 from mcp_git.repository_paths import Layout
 
-__all__ = ["describe_status", "describe_submodules"]
+__all__ = ["describe_status"]
 
 _MAX_FOLDED_LINES = 60
 _MAX_LINES = 4 * _MAX_FOLDED_LINES
@@ -46,14 +46,6 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
         return Answer(facts, [entry.line for entry in status.entries])
     facts.append(f"folded: name a folder as `path`, or a `limit` of {len(status.entries)}, for the files")
     return Answer(facts, _fold(status.entries, path))
-
-
-def describe_submodules(git: Git, layout: Layout) -> list[str]:
-    """Return in how many submodules files may differ, which no status says."""
-    submodules = git.list_submodules(layout)
-    if not submodules:
-        return []
-    return [f"files in {count(len(submodules), 'submodule')} not looked at"]
 
 
 def _describe_state(status: Status, path: RepositoryPath) -> list[str]:
