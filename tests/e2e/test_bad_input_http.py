@@ -235,7 +235,7 @@ def legacy(wire: HttpWire) -> list[Case]:
         Case("read of nothing", 200, PARAMS, body=asks("resources/read"), id=901),
         Case("prompt of nothing", 200, PARAMS, body=asks("prompts/get"), id=901),
         Case("cursor a number", 200, PARAMS, body=asks("tools/list", cursor=5), id=901),
-        Case("meta an array", 200, PARAMS, body=asks("tools/list", _meta=[]), id=901),
+        Case("meta an array", 200, PARAMS, body=asks("tools/list", _meta=[1]), id=901),
         Case("handshake of nothing", 200, PARAMS, {"mcp-session-id": None}, asks("initialize"), id=901),
     ]
 

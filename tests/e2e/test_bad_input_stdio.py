@@ -324,7 +324,7 @@ def wrong_requests(wire: Wire) -> list[Case]:
                 asks("tools/list", _meta={"io.modelcontextprotocol/protocolVersion": MODERN}),
                 (INVALID,),
             ),
-            "meta an array": (asks("tools/list", _meta=[]), bad_params),
+            "meta an array": (asks("tools/list", _meta=[1]), bad_params),
             "progress token an object": (asks("tools/list", _meta={"progressToken": {}}), bad_params),
             "log level unknown": (asks("logging/setLevel", level="loud"), (PARAMS, UNKNOWN)),
             "handshake without params": (asks("initialize"), bad_params),
