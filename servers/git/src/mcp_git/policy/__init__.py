@@ -50,6 +50,7 @@ from mcp_git.policy.revisions import (
     parse_ref,
     parse_remote_name,
     parse_revision,
+    symmetric_range,
 )
 from mcp_git.remote_addresses import Address, parse_address
 from mcp_git.repository_paths import Layout
@@ -91,6 +92,7 @@ __all__ = [
     "parse_ref",
     "parse_remote_name",
     "parse_revision",
+    "symmetric_range",
 ]
 
 # What a repository has one of, as the last part of a URI.

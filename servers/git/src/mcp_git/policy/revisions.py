@@ -37,6 +37,7 @@ __all__ = [
     "parse_ref",
     "parse_remote_name",
     "parse_revision",
+    "symmetric_range",
 ]  # fmt: skip
 
 _MOST_REVISION = 250
@@ -251,6 +252,11 @@ def parse_range(text: str) -> Range | Revision:
     if not separator:
         return parse_revision(text)
     return Range(parse_revision(start or "HEAD"), dots, parse_revision(end or "HEAD"))
+
+
+def symmetric_range(one: Revision, other: Revision) -> Range:
+    """Return the range of the commits that only one of two revisions has."""
+    return Range(one, "...", other)
 
 
 def parse_ref(name: str) -> Revision:

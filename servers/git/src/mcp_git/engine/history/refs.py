@@ -22,7 +22,7 @@ from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import describe_ambiguity, explain_failure, explained_failures
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import Range, Repository, Revision, parse_ref
+from mcp_git.policy import Repository, Revision, parse_ref, symmetric_range
 from mcp_git.remote_addresses import hide_password
 from mcp_git.repository_paths import Layout, read_small_file
 
@@ -321,7 +321,7 @@ def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revi
         arguments = ["rev-list", "--left-right", "--count", f"{one.text}...{other.text}", "--"]
         own_count, other_count = git.run(repository, arguments, cancel).text.split()
     except GitFailed as failure:
-        raise explain_failure(failure, git, repository, Range(one, "...", other), cancel) from None
+        raise explain_failure(failure, git, repository, symmetric_range(one, other), cancel) from None
     bases = output.text.split()
     distance = f"{one.text} has {count(int(own_count), 'commit')} of its own, {other.text} {int(other_count):,}"
     ambiguity = describe_ambiguity([output.stderr])
