@@ -106,6 +106,8 @@ class Tokens:
         fixed_lines = [line for line in re.split(r"[;\n]", lines or "") if line.strip()]
         self._fixed_entries = [_parse_line(line, prefix) for line in fixed_lines]
         self._entries: list[_Entry] = []
+        # What the file held when it was read last; None if it could not be read.
+        self._text: str | None = None
         try:
             self._load()
         except OSError as problem:
@@ -144,6 +146,7 @@ class Tokens:
             try:
                 self._load()
             except OSError as problem:
+                self._text = None
                 self._entries = list(self._fixed_entries)
                 _log.error("the file of tokens cannot be read, so it lets nobody in: %s", describe_os_error(problem))
             await changed()
@@ -151,11 +154,15 @@ class Tokens:
         await follow_file(self._path, reread)
 
     def _load(self) -> None:
-        entries = list(self._fixed_entries)
-        if self._path is not None:
-            with open_text(self._path, errors="replace") as file:
-                entries += _parse_lines(file, self._prefix)
-        self._entries = entries
+        if self._path is None:
+            self._entries = list(self._fixed_entries)
+            return
+        with open_text(self._path, errors="replace") as file:
+            text = file.read()
+        # A file that may have changed is read again, and its mistakes are logged once.
+        if text != self._text:
+            self._entries = [*self._fixed_entries, *_parse_lines(text.split("\n"), self._prefix)]
+            self._text = text
 
 
 def _parse_lines(lines: Iterable[str], prefix: str) -> list[_Entry]:
