@@ -48,7 +48,7 @@ _TOOLS_BY_PERMISSION = {
         "edit_project_item write_project_update"
     ),
     "Pull requests: read": (
-        "get_pull_request get_run list_checks list_commits list_pull_requests list_reviews read_diff"
+        "delete_branch get_pull_request get_run list_checks list_commits list_pull_requests list_reviews read_diff"
     ),
     "Pull requests: write": (
         "create_comment create_pull_request create_reaction create_review edit_comment edit_pull_request "

@@ -8,6 +8,7 @@ from typing import Any
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
+from mcp_github.listing.projections import pick
 from mcp_github.policy import Ref, Repo, WriteRepo
 from mcp_github.requests.diffs import MAX_COMPARED_FILES
 
@@ -67,8 +68,18 @@ async def find_open_pulls(api: Api, repo: Repo, branch: Ref) -> list[int]:
         except (NotFound, Refused):
             current_call().add_note("Which open pull requests that closes is not known: the token may not read them.")
             return []
-        numbers += [int(pull["number"]) for pull in response.data]
+        numbers += [int(pull["number"]) for pull in response.data if _is_of_branch(pull, repo, branch)]
     return sorted(set(numbers))
+
+
+def _is_of_branch(pull: Mapping[str, Any], repo: Repo, branch: Ref) -> bool:
+    """Return whether a pull request is from a branch or into it; GitHub lists all if it cannot use a filter."""
+    for end in (pull["base"], pull["head"]):
+        # The repository of a fork is null once it is deleted.
+        full_name = str(pick(end, "repo.full_name"))
+        if end["ref"] == branch.name and full_name.lower() == repo.full_name.lower():
+            return True
+    return False
 
 
 async def find_head(api: Api, repo: Repo, branch: Ref, fix: str = "`list_refs` shows branches.") -> str:
