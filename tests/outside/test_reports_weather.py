@@ -202,6 +202,8 @@ async def test_an_alert_that_is_over_is_told_as_that(upstream: Upstream) -> None
         ({"parameters": {"VTEC": ["/O.CAN.KIWX.SV.A.0333.000000T0000Z-260902T0100Z/"]}}, False),
         # The warning that takes the place of a watch cancels it in the same message.
         ({"parameters": {"VTEC": ["/O.CAN.KIWX.SV.A.0333.x/", "/O.NEW.KIWX.SV.W.0100.x/"]}}, True),
+        ({"parameters": {"VTEC": ["/O.CON.KIWX.SV.W.0100.x/"]}, "response": "AllClear"}, True),
+        ({"parameters": {"VTEC": ["/T.CAN.KIWX.SV.W.0100.x/"]}}, True),
         # Its end is announced before it comes.
         ({"parameters": {"VTEC": ["/O.EXP.KIWX.SV.A.0333.000000T0000Z-260902T0100Z/"]}}, True),
         ({"parameters": {"VTEC": None}, "response": "Monitor"}, True),
@@ -784,7 +786,9 @@ async def test_a_forecast_for_an_airport_that_is_over_is_told_as_old(
         ("TAF LTBJ 041000Z 0412/0424 CNL=", "[The TAF was cancelled.]"),
         ("TAF AMD LTBJ 041000Z 0412/0424 CNL", "[The TAF was cancelled.]"),
         ("TAF LTBJ 041000Z NIL=", "[This airport has no TAF now.]"),
+        ("TAF LTBJ 041000Z COR NIL", "[This airport has no TAF now.]"),
         ("TAF COR LTBJ 041000Z 0412/0424 24008KT CAVOK RMK NIL", None),
+        ("TAF LTBJ 041000Z 0412/0424 24008KT CAVOK TAF LTBJ 040400Z 0406/0506 CNL", None),
     ],
 )  # fmt: skip
 async def test_a_forecast_for_an_airport_that_was_cancelled_is_told_as_that(
@@ -806,6 +810,9 @@ async def test_a_report_that_there_is_none_does_not_hide_the_one_before(upstream
     absent = {**place, "rawOb": "METAR SVMC 211700Z AUTO NIL=", "obsTime": moment}
     upstream.fail("/api/data/metar", 200, json.dumps([absent, observed]).encode())
     assert "temperature 31 °C" in await called(upstream, "get_metar", place="SVMC")
+    forecast_only = {**absent, "rawTaf": "TAF SVMC 211700Z 2118/2218 04006KT CAVOK"}
+    upstream.fail("/api/data/metar", 200, json.dumps([forecast_only]).encode())
+    assert "2118/2218 04006KT CAVOK" in await called(upstream, "get_metar", place="SVMC")
     upstream.fail("/api/data/metar", 200, json.dumps([absent]).encode())
     async with client(upstream) as found:
         result = await found.call_tool("get_metar", {"place": "SVMC"})
@@ -1061,7 +1068,7 @@ async def test_a_code_of_an_airport_leads_to_its_coordinates(upstream: Upstream)
     async with client(upstream) as found:
         for code in ("SDF", "KSDF"):
             result = await found.call_tool("get_weather", {"place": code})
-            assert result.is_error and "`get_metar` tells them for a code of four letters" in text(result)
+            assert result.is_error and "`get_metar` tells the coordinates of a code of four letters" in text(result)
         misspelt = await found.call_tool("get_weather", {"place": "Zurihc"})
         assert "Check the spelling" in text(misspelt)
 

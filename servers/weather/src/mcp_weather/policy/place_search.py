@@ -90,7 +90,7 @@ async def resolve_name(place_name: PlaceName, geocoder: Geocoder) -> Place:
         others = f" Of that name there are: {list_names([candidate.result for candidate in candidates])}."
     fix = "Check the spelling, or pass coordinates such as `47.37,8.55`; `find_place` searches."
     if looks_like_airport_code(place_name.text):
-        fix = "For an airport, pass its coordinates; `get_metar` tells them for a code of four letters, as `KJFK`."
+        fix += " For an airport, `get_metar` tells the coordinates of a code of four letters, as `KJFK`."
     raise NotFound(f"No place is called {quote(place_name.text)}.{others}", fix)
 
 

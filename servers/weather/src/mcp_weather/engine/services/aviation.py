@@ -35,7 +35,9 @@ _MAX_DAYS_IN_MONTH = 31
 _VALIDITY = re.compile(r"\b\d{4}/(?P<day>\d{2})(?P<hour>\d{2})\b")
 
 # A report or forecast that is only the word that there is none, or none any more.
-_NO_CONTENT = re.compile(r"\b[A-Z]\w{3} \d{6}Z (?:AUTO )?(?:\d{4}/\d{4} )?(?P<word>NIL|CNL)\b")
+_NO_CONTENT = re.compile(
+    r"\s*(?:(?:METAR|SPECI|TAF|AMD|COR) )*[A-Z]\w{3} \d{6}Z (?:(?:AUTO|COR) )*(?:\d{4}/\d{4} )?(?P<word>NIL|CNL)\b"
+)
 _NO_TAF_NOTES = {"NIL": "[This airport has no TAF now.]", "CNL": "[The TAF was cancelled.]"}
 
 
@@ -180,17 +182,28 @@ def _read_reports(snapshot: Snapshot, place: Place) -> list[_Report]:
 
 
 def _newest_reports(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the newest report with content of each airport that says where it is."""
+    """Return the newest report of each airport that says where it is; one without content only for its forecast."""
     newest: dict[str, dict[str, Any]] = {}
     for report in as_objects(document["reports"]):
-        if not report.get("rawOb") or not report.get("icaoId") or _NO_CONTENT.search(str(report["rawOb"])):
+        if not report.get("rawOb") or not report.get("icaoId"):
+            continue
+        if not _has_content(report) and not report.get("rawTaf"):
             continue
         if _read_number(report.get("lat")) is None or _read_number(report.get("lon")) is None:
             continue
         code = str(report["icaoId"])
-        if code not in newest or _report_time(report) > _report_time(newest[code]):
+        if code not in newest or _report_order(report) > _report_order(newest[code]):
             newest[code] = report
     return list(newest.values())
+
+
+def _has_content(fields: dict[str, Any]) -> bool:
+    return _NO_CONTENT.match(str(fields["rawOb"])) is None
+
+
+def _report_order(fields: dict[str, Any]) -> tuple[bool, float]:
+    """Return by what a report stands after those that tell less than it."""
+    return _has_content(fields), _report_time(fields)
 
 
 def _report_time(fields: dict[str, Any]) -> float:
@@ -202,7 +215,7 @@ def _write_notes(fields: dict[str, Any], now: float) -> list[str]:
     """Say that a forecast is missing, cancelled or over, and how old an old report is."""
     notes: list[str] = []
     taf = fields.get("rawTaf")
-    no_content = _NO_CONTENT.search(str(taf))
+    no_content = _NO_CONTENT.match(str(taf))
     if not taf:
         notes.append("[This airport has no TAF.]")
     elif no_content is not None:

@@ -63,9 +63,9 @@ _NO_GUSTS = _Quantity("km/h", None)
 # The wind of a METAR in knots: its direction, speed and, only if there are some, gusts.
 _RAW_WIND = re.compile(r"\b(?:\d{3}|VRB)P?\d{2,3}(?:GP?(?P<gusts>\d{2,3}))?KT\b")
 
-# What is done with an event, by its code (VTEC), as in `/O.NEW.KBMX.WI.Y.0001.`.
-_EVENT_ACTION = re.compile(r"/[OTEX]\.([A-Z]{3})\.")
-_CANCELLED = "CAN"
+# What is done with an event, by its code (VTEC), as in `/O.NEW.KBMX.WI.Y.0001.`: `O` is what counts, others are tests.
+_EVENT_ACTION = re.compile(r"/([OTEX]\.[A-Z]{3})\.")
+_CANCELLED = "O.CAN"
 
 
 class Station(NamedTuple):
@@ -161,11 +161,11 @@ def read_alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
 
 
 def _is_over(properties: dict[str, Any]) -> bool:
-    """Return whether an alert says that there is no danger any more, or only cancels, whatever it calls itself."""
-    if is_all_clear(properties.get("response")):
-        return True
+    """Return whether an alert only cancels, whatever it calls itself; without a code, whether it is an all-clear."""
     actions = _EVENT_ACTION.findall(str(as_object(properties.get("parameters")).get("VTEC")))
-    return bool(actions) and all(action == _CANCELLED for action in actions)
+    if not actions:
+        return is_all_clear(properties.get("response"))
+    return all(action == _CANCELLED for action in actions)
 
 
 def _find_superseded(entries: Sequence[dict[str, Any]]) -> set[str]:
