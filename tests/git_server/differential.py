@@ -20,7 +20,7 @@ from typing import Any
 from git_server.made import GIT
 from git_server.serving import Asking, serving
 from git_server.states import Planted, list_worlds, plant
-from mcp_git.path_quoting import escape_line_breaks, quote_path
+from mcp_git.path_quoting import escape_hidden, escape_line_breaks, quote_path
 from proofs.tally import Tally
 
 _LONG = 1900
@@ -211,8 +211,17 @@ class Asker:
             oid, parents, *seconds, author, refs, subject = line.split("\0", 6)
             times = [datetime.fromtimestamp(int(item), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for item in seconds]
             assert theirs is not None
-            names = refs.replace(" -> ", ", ").split(", ") if refs else []
-            theirs.append([oid[:12], [parent[:12] for parent in parents.split()], *times, author, names, subject])
+            names = escape_hidden(refs.replace(" -> ", ", ")).split(", ") if refs else []
+            theirs.append(
+                [
+                    oid[:12],
+                    [parent[:12] for parent in parents.split()],
+                    *times,
+                    escape_hidden(author),
+                    names,
+                    escape_hidden(subject),
+                ]
+            )
         self.same(f"rows for scripts {rev!r}", ours, theirs)
 
     async def diff(self) -> None:

@@ -98,6 +98,25 @@ async def test_each_commit_comes_with_its_body_on_request(tmp_path: Path) -> Non
     assert refused.startswith("failed: ") and "without `bodies`" in refused
 
 
+async def test_nothing_in_the_rows_of_a_script_is_hidden(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    made.git(
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "--message",
+        "a\u202eb",
+        "--message",
+        "\U000e0041",
+        "--author=\u200bX <x@y>",
+    )
+    made.git("branch", "c\u2066d")
+    async with serving(made.path) as asking:
+        [row, *_] = await rows_of(asking, "{bodies: true}")
+    assert [row["subject"], row["body"], row["author"]] == ["a\\u202eb", "\\U000e0041", "\\u200bX"]
+    assert "c\\u2066d" in row["refs"]
+
+
 async def test_a_graph_is_drawn_for_scripts_too(tmp_path: Path) -> None:
     made = made_history(tmp_path)
     async with serving(made.path) as asking:

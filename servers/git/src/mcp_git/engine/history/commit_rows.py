@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.program.output import clip
-from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.path_quoting import escape_hidden, escape_line_breaks
 
 __all__ = [
     "ROW_FORMAT",
@@ -115,16 +115,19 @@ class Commit(NamedTuple):
         return self.refs.replace("HEAD -> ", "*")
 
     def values_for_script(self) -> list[str | list[str]]:
-        """Return its hash and its parents' hashes, times in UTC, author, refs as git names them, and subject."""
-        refs = self.refs.replace("HEAD -> ", "HEAD, ")
+        """Return its hash and its parents' hashes, times in UTC, author, refs as git names them, and subject.
+
+        What a script prints of them is read by models, so nothing in them is hidden.
+        """
+        refs = escape_hidden(self.refs.replace("HEAD -> ", "HEAD, "))
         return [
             self.oid[:SCRIPT_HASH_DIGITS],
             [parent[:SCRIPT_HASH_DIGITS] for parent in self.parents.split()],
             _format_time(self.seconds),
             _format_time(self.author_seconds),
-            self.author,
+            escape_hidden(self.author),
             refs.split(", ") if refs else [],
-            self.subject,
+            escape_hidden(self.subject),
         ]
 
 

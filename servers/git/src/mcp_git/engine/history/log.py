@@ -30,7 +30,7 @@ from mcp_git.engine.program.revisions import (
     resolve_commits,
 )
 from mcp_git.models import Answer, format_table
-from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.path_quoting import escape_hidden, escape_line_breaks
 from mcp_git.policy import TOP_FOLDER, LineRange, Range, Repository, RepositoryPath, Revision
 from mcp_git.remote_addresses import hide_password
 
@@ -602,7 +602,8 @@ def _format_table(page: _CommitPage, bodies: Mapping[str, _Body] | None) -> list
         return format_table(SCRIPT_COLUMNS, (commit.values_for_script() for commit in page.commits.values()))
     rows: list[list[Any]] = []
     for oid, commit in page.commits.items():
-        rows.append([*commit.values_for_script(), bodies[oid].author_address, bodies[oid].text])
+        address, body = map(escape_hidden, bodies[oid])
+        rows.append([*commit.values_for_script(), address, body])
     return format_table([*SCRIPT_COLUMNS, "email", "body"], rows)
 
 
