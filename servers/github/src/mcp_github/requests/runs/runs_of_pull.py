@@ -41,16 +41,18 @@ async def find_run_of_pull(api: Api, repo: Repo, number: int) -> tuple[int, str 
     failed = [run for run in latest_runs if run.get("conclusion") in FAILURES]
     if not failed:
         total = int(response.data.get("total_count") or 0)
-        which = f"{len(runs)}"
+        which = f"{len(latest_runs)} runs"
+        if len(latest_runs) < len(runs):
+            which += " that no later one replaces"
         if total > len(runs):
-            which = f"the last {len(runs)} of {total:,}"
+            which += f", of the last {len(runs)} of {total:,},"
         waiting = [run for run in latest_runs if NEEDS_APPROVAL in (run.get("status"), run.get("conclusion"))]
         if waiting:
-            return int(waiting[0]["id"]), f"None of {which} runs failed; {len(waiting)} of them wait for an approval."
+            return int(waiting[0]["id"]), f"None of {which} failed; {len(waiting)} of them wait for an approval."
         going_on = [run for run in latest_runs if run.get("status") != "completed"]
         if going_on:
-            return int(going_on[0]["id"]), f"None of {which} runs failed so far; {len(going_on)} of them go on."
-        return int(runs[0]["id"]), f"None of {which} runs failed; this is the last."
+            return int(going_on[0]["id"]), f"None of {which} failed so far; {len(going_on)} of them go on."
+        return int(latest_runs[0]["id"]), f"None of {which} failed; this is the last."
     return int(failed[0]["id"]), _name_others(failed[1:])
 
 
