@@ -66,9 +66,16 @@ def head_has_commit(git: Git, repository: Repository, cancel: CancelToken) -> bo
 
 
 def describe_ambiguity(remarks: Iterable[str]) -> list[str]:
-    """Return which names that a caller gave are those of several refs, by what git said of them."""
+    """Return which names that a caller gave are those of several refs, by what git said of them.
+
+    One may be the HEAD of a remote, so there may be no branch or no tag among them.
+    """
     names = dict.fromkeys(_AMBIGUOUS_NAME.findall("\n".join(remarks)))
-    return [f"several refs are called {quote(name)}, and the branch is {quote(f'heads/{name}')}" for name in names]
+    return [
+        f"several refs are called {quote(name)}: only a branch is {quote(f'heads/{name}')}, only a tag "
+        f"{quote(f'tags/{name}')}"
+        for name in names
+    ]
 
 
 @contextmanager
