@@ -936,7 +936,7 @@ async def test_a_prefix_that_belongs_to_a_name_is_kept(repository: Made) -> None
 @pytest.mark.reported("pschatzmann/ESP32-A2DP#194")
 async def test_who_reads_a_tag_that_is_called_like_a_branch_is_told_so(repository: Made) -> None:
     _with_a_tag_like_each_branch(repository)
-    fact = "several refs are called `main`, and the branch is `heads/main`"
+    fact = "several refs are called `main`: only a branch is `heads/main`, only a tag `tags/main`"
     async with serving(repository.path) as ask:
         for tool, arguments in (
             ("list_commits", {}),
@@ -951,6 +951,8 @@ async def test_who_reads_a_tag_that_is_called_like_a_branch_is_told_so(repositor
             assert fact in await ask(tool, rev="main", **arguments), tool
             assert "several refs" not in await ask(tool, rev="heads/main", **arguments), tool
         assert fact in await ask("get_merge_base", one="main")
+        script = "list_commits.all({rev: 'main'})"
+        assert fact in await ask("call_tools", script=script)
         assert fact in await ask("read_diff", rev="main..HEAD")
 
 
@@ -964,6 +966,12 @@ async def test_the_current_branch_is_pushed_where_a_tag_is_called_like_it(reposi
         for arguments in ({}, {"rev": "heads/side"}, {"rev": "tags/side", "tag": True}):
             answer = await ask("run_push", **arguments)
             assert not answer.startswith("failed"), answer
+        for arguments in ({"rev": "heads/side"}, {"rev": "tags/side", "tag": True}):
+            answer = await ask("run_push", delete=True, **arguments)
+            assert not answer.startswith("failed"), answer
+        assert remote.git("for-each-ref", "--format=%(refname)").split() == ["refs/heads/main"]
+        for arguments in ({"rev": "heads/side"}, {"rev": "tags/side", "tag": True}):
+            await ask("run_push", **arguments)
     refs = remote.git("for-each-ref", "--format=%(refname) %(subject)").splitlines()
     assert refs == ["refs/heads/main second", "refs/heads/side second", "refs/tags/side first"]
 

@@ -169,7 +169,9 @@ class PushPlanner:
         if self.target is not None:
             return self.target.text
         if self.revision is not None:
-            return parse_new_name(self.revision.text).text
+            folder = "tags" if self.is_tag else "heads"
+            name = self.git.shorten_ref(self.repository, self.revision.text, folder, self.cancel)
+            return parse_new_name(name).text
         raise Invalid("It is not said what is to be deleted there.", "Name it as `to`.")
 
     def _find_source(self) -> _Source:
