@@ -350,6 +350,29 @@ async def test_a_tag_is_no_branch_to_delete(oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
+async def test_who_deletes_a_branch_of_a_fork_is_told_of_the_parent(oracle: Oracle) -> None:
+    oracle.pages("/repos/octo/app/pulls", [])
+    branch(oracle, "old")
+    repository = {**sample("repos/get"), "default_branch": "main", "parent": {"full_name": "top/app"}}
+    oracle.answer("GET", "/repos/octo/app", repository)
+    async with served(oracle, "--write", "--delete") as client:
+        assert "into `top/app` were not looked for" in str(await call(client, "delete_branch", **O, branches=["old"]))
+        oracle.answer("GET", "/repos/octo/app", {**repository, "parent": None})
+        assert "not looked for" not in str(await call(client, "delete_branch", **O, branches=["old"]))
+
+
+@pytest.mark.anyio
+async def test_a_branch_of_pull_requests_is_kept_whatever_its_repository_is_called_by_now(oracle: Oracle) -> None:
+    branch(oracle, "old")
+    end = {"ref": "old", "repo": {"full_name": "octo/renamed"}}
+    other = {**end, "ref": "other"}
+    for ends in ({"base": end, "head": other}, {"base": other, "head": end}):
+        oracle.pages("/repos/octo/app/pulls", [{"number": 7, **ends}])
+        async with served(oracle, "--write", "--delete") as client:
+            assert "#7" in await refused(client, "delete_branch", **O, branch="old")
+
+
+@pytest.mark.anyio
 async def test_the_default_branch_is_not_deleted(oracle: Oracle) -> None:
     async with served(oracle, "--write", "--delete") as client:
         assert "default branch" in await refused(client, "delete_branch", **O, branch="main")

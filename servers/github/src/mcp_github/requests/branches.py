@@ -23,6 +23,7 @@ __all__ = [
     "refuse_workflows",
     "resolve_latest_release",
     "resolve_sha",
+    "warn_of_parent",
 ]
 
 
@@ -68,18 +69,27 @@ async def find_open_pulls(api: Api, repo: Repo, branch: Ref) -> list[int]:
         except (NotFound, Refused):
             current_call().add_note("Which open pull requests that closes is not known: the token may not read them.")
             return []
-        numbers += [int(pull["number"]) for pull in response.data if _is_of_branch(pull, repo, branch)]
+        numbers += [int(pull["number"]) for pull in response.data if _is_of_branch(pull, branch)]
     return sorted(set(numbers))
 
 
-def _is_of_branch(pull: Mapping[str, Any], repo: Repo, branch: Ref) -> bool:
+def _is_of_branch(pull: Mapping[str, Any], branch: Ref) -> bool:
     """Return whether a pull request is from a branch or into it; GitHub lists all if it cannot use a filter."""
-    for end in (pull["base"], pull["head"]):
-        # The repository of a fork is null once it is deleted.
-        full_name = str(pick(end, "repo.full_name"))
-        if end["ref"] == branch.name and full_name.lower() == repo.full_name.lower():
-            return True
-    return False
+    if pick(pull, "base.ref") == branch.name:
+        return True
+    # The repository of a fork is null once it is deleted; that of the base has another name than asked for once it is
+    # renamed.
+    is_of_fork = pick(pull, "head.repo.full_name") != pick(pull, "base.repo.full_name")
+    return pick(pull, "head.ref") == branch.name and not is_of_fork
+
+
+def warn_of_parent(repository: Mapping[str, Any]) -> None:
+    """Have the client told that pull requests of another repository may be from branches of this one, a fork."""
+    parent = pick(repository, "parent.full_name")
+    if parent:
+        current_call().add_note(
+            f"Open pull requests into `{parent}` were not looked for: GitHub closes those from a deleted branch."
+        )
 
 
 async def find_head(api: Api, repo: Repo, branch: Ref, fix: str = "`list_refs` shows branches.") -> str:

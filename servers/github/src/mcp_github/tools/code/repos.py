@@ -27,12 +27,12 @@ from mcp_github.requests.batches import MAX_BATCH_SECONDS, NOT_TRIED, apply_to_e
 from mcp_github.requests.branches import (
     find_head,
     find_open_pulls,
-    get_default_branch,
     get_default_ref,
     make_branch,
     refuse_workflows,
     resolve_latest_release,
     resolve_sha,
+    warn_of_parent,
 )
 from mcp_github.requests.commit_files import commit_files
 from mcp_github.requests.diffs import diff_source, read_differences
@@ -371,9 +371,10 @@ async def delete_branch(
     if not named:
         raise Invalid("No branch is named.", "Give `branch`, or several as `branches`.")
     refs = list(dict.fromkeys(named))
-    default_branch = await get_default_branch(api, repo)
+    repository = await api.get(repo.path, f"repository `{repo.full_name}`", internal=True)
     for ref in refs:
-        api.policy.require_deletable(ref, default_branch, repo)
+        api.policy.require_deletable(ref, str(repository.data["default_branch"]), repo)
+    warn_of_parent(repository.data)
     commits: dict[Ref, str] = {}
     open_pulls: dict[Ref, list[int]] = {}
     for ref in refs:
