@@ -925,6 +925,31 @@ async def test_a_branch_is_found_by_its_listed_name_where_a_tag_is_called_like_i
 
 
 @pytest.mark.reported("desktop/desktop#18395")
+async def test_a_branch_of_a_remote_is_followed_by_its_listed_name(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    remote = Made(tmp_path / "remote.git", "--bare")
+    repository.git("remote", "add", "origin", str(remote.path))
+    repository.git("push", "--quiet", "origin", "main")
+    repository.git("branch", "origin/main")
+    async with serving(repository.path, "--write") as ask:
+        assert "\nremotes/origin/main " in await ask("list_refs")
+        await ask("create_branch", name="other", upstream="remotes/origin/main")
+    assert repository.git("config", "branch.other.remote") == "origin\n"
+    assert repository.git("config", "branch.other.merge") == "refs/heads/main\n"
+
+
+@pytest.mark.reported("desktop/desktop#18395")
+async def test_an_undo_that_comes_twice_deletes_no_other_branch(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    repository.git("branch", "side")
+    async with serving(repository.path, "--write") as ask:
+        [(tool, arguments)] = calls_back(await ask("create_branch", name="heads/side"))
+        await ask(tool, **arguments)
+        assert (await ask(tool, **arguments)).startswith("failed: ")
+    assert repository.git("branch", "--format=%(refname)").split() == ["refs/heads/main", "refs/heads/side"]
+
+
+@pytest.mark.reported("desktop/desktop#18395")
 async def test_a_prefix_that_belongs_to_a_name_is_kept(repository: Made) -> None:
     repository.commit("first", {"a.txt": "one\n"})
     repository.git("branch", "heads/main")

@@ -377,6 +377,8 @@ class OperationPlanner:
         folder = "tags" if kind == "tag" else "heads"
         short_name = self._shorten_ref(name.text, folder)
         if only_if is not None and only_if.ref:
+            # An undo names what it made: once `heads/a` is gone, that is not the branch `a`.
+            short_name = name.text
             self._refuse_moved_ref(f"refs/{folder}/{short_name}", only_if.ref)
         if kind == "tag":
             commit = self._find_hash(f"refs/tags/{short_name}")
@@ -667,7 +669,7 @@ class OperationPlanner:
     def _find_hash(self, ref: str) -> str:
         return self.git.find_hash(self.repository, ref, self.cancel)[:HASH_LENGTH]
 
-    def _shorten_ref(self, name: str, folder: Literal["heads", "tags"]) -> str:
+    def _shorten_ref(self, name: str, folder: Literal["heads", "tags", "remotes"]) -> str:
         return self.git.shorten_ref(self.repository, name, folder, self.cancel)
 
     def _shorten_branch(self, branch: Revision | None) -> Revision | None:
@@ -706,10 +708,11 @@ class OperationPlanner:
         branch = self._shorten_ref(upstream.text, "heads")
         if self._find_hash(f"refs/heads/{branch}"):
             return _ConfiguredUpstream(".", f"refs/heads/{branch}")
-        if self._find_hash(f"refs/remotes/{upstream.text}"):
+        tracked = self._shorten_ref(upstream.text, "remotes")
+        if self._find_hash(f"refs/remotes/{tracked}"):
             for remote in self._list_remotes():
-                if upstream.text.startswith(f"{remote}/"):
-                    return _ConfiguredUpstream(remote, f"refs/heads/{upstream.text.removeprefix(f'{remote}/')}")
+                if tracked.startswith(f"{remote}/"):
+                    return _ConfiguredUpstream(remote, f"refs/heads/{tracked.removeprefix(f'{remote}/')}")
         fix = "`list_refs` has branches, those of remotes too."
         raise NotFound(f"There is no branch {quote(upstream.text)} to follow.", fix)
 

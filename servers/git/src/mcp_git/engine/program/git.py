@@ -146,7 +146,7 @@ class Git:
         return self.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).text.strip()
 
     def shorten_ref(
-        self, repository: Repository, name: str, folder: Literal["heads", "tags"], cancel: CancelToken
+        self, repository: Repository, name: str, folder: Literal["heads", "tags", "remotes"], cancel: CancelToken
     ) -> str:
         """Return the short name of a branch or tag, which lists have as `heads/main` where another ref is `main` too.
 
