@@ -907,6 +907,9 @@ async def test_a_branch_is_found_by_its_listed_name_where_a_tag_is_called_like_i
     async with serving(repository.path, "--write") as ask:
         listed = await ask("list_refs")
         assert "* heads/main " in listed and "heads/side " in listed
+        for kind, pattern in (("branches", "heads/side"), ("branches", "heads/s*"), ("tags", "tags/side")):
+            [_, row] = (await ask("list_refs", kind=kind, pattern=pattern)).splitlines()
+            assert "side " in row
         assert "second" in await ask("list_commits", rev="heads/side")
         for name in ("heads/side", "refs/heads/main"):
             assert not (await ask("run_switch", rev=name)).startswith("failed")

@@ -91,9 +91,15 @@ class RefQuery:
         return self.contains or self.merged or self.not_merged
 
     def patterns(self, *folders: str) -> list[str]:
-        """Return the patterns of refs below these folders."""
+        """Return the patterns of refs below these folders.
+
+        One may begin with a folder, as names in lists do where another ref is called alike.
+        """
         if not self.pattern:
             return [folder.removesuffix("/*") for folder in folders]
+        prefixes = [folder.split("/")[1] for folder in folders]
+        if self.pattern.partition("/")[0] in prefixes:
+            folders = (*folders, "refs")
         patterns = _pass_slashes(self.pattern)
         return [f"{folder}/{pattern}" for folder in folders for pattern in patterns]
 
