@@ -708,13 +708,18 @@ async def test_a_pointer_of_git_lfs_is_not_overwritten_by_its_content(is_base64:
 
         async def write(content: bytes, **more: Any) -> str:
             text = base64.b64encode(content).decode() if is_base64 else content.decode()
-            entry = {"path": "logo.psd", "sha": SHA, "content": text, "base64": is_base64}
+            entry: dict[str, Any] = {"path": "logo.psd", "sha": SHA, "content": text, "base64": is_base64}
+            return await commit(entry, **more)
+
+        async def commit(entry: dict[str, Any], **more: Any) -> str:
             result = await client.call_tool(
                 "write_files", {**O, "branch": "main", "message": "M", "files": [entry], **more}
             )
             return text_of(result)
 
         assert "is in Git LFS" in await write(b"the new picture")
+        edits = [{"old": POINTER.decode(), "new": "the new text"}]
+        assert "is in Git LFS" in await commit({"path": "logo.psd", "sha": SHA, "edits": edits})
         assert not oracle.sent("POST")
         # Another pointer is a change of what Git LFS has, and a small file is no pointer.
         assert "Committed 1 file" in await write(POINTER.replace(b"4d7a", b"5d7a"))

@@ -228,20 +228,30 @@ async def _new_content(api: Api, repo: WriteRepo, head: Ref, change: FileChange)
         await _require_kept_in_git(api, repo, change, existing)
         if change.is_base64:
             return _encode_content(change, None)
-    file_text = decode_text(await fetch_bytes(api, repo, change.path, existing, internal=True))
+    old_content = await fetch_bytes(api, repo, change.path, existing, internal=True)
+    file_text = decode_text(old_content)
     if change.content is not None:
         return _encode_content(change, file_text)
-    return _apply_edits(change.name, file_text, change.edits)
+    new_content = _apply_edits(change.name, file_text, change.edits)
+    _refuse_taking_place(change, old_content, new_content)
+    return new_content
 
 
 async def _require_kept_in_git(api: Api, repo: WriteRepo, change: FileChange, existing: Mapping[str, Any]) -> None:
-    """Raise `Conflict` for a pointer of Git LFS whose place the content itself would take.
+    """Raise `Conflict` for a pointer of Git LFS whose place the content itself would take."""
+    new_content = _encode_content(change, None)
+    if int(existing.get("size") or 0) > MAX_LFS_POINTER_BYTES or is_lfs_pointer(new_content):
+        return
+    old_content = await fetch_bytes(api, repo, change.path, existing, internal=True)
+    _refuse_taking_place(change, old_content, new_content)
+
+
+def _refuse_taking_place(change: FileChange, old_content: bytes, new_content: bytes) -> None:
+    """Raise `Conflict` where what is no pointer of Git LFS would stand for one.
 
     Git LFS would take that for a pointer that is broken.
     """
-    if int(existing.get("size") or 0) > MAX_LFS_POINTER_BYTES or is_lfs_pointer(_encode_content(change, None)):
-        return
-    if is_lfs_pointer(await fetch_bytes(api, repo, change.path, existing, internal=True)):
+    if is_lfs_pointer(old_content) and not is_lfs_pointer(new_content):
         raise Conflict(
             f"The content of {quote(change.name)} is in Git LFS, and Git has a pointer to it.",
             "Push it with Git LFS; to have it in Git from now on, delete the file in a commit of its own first.",
