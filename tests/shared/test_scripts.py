@@ -684,6 +684,7 @@ async def test_a_list_that_was_cut_is_not_told_to_be_whole(tmp_path: Path) -> No
         ("search_text", "{pattern: '7', max_per_file: 5000}", True),
         ("search_text", "{pattern: '7'}", True),
         ("read_text", "{path: 'numbers', max_bytes: 1000}", True),
+        ("read_text", "{path: 'numbers', max_bytes: 100_000_000}", True),
     ]
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         for name, arguments, is_whole in cases:

@@ -19,11 +19,9 @@ StartPaths = Annotated[list[ReadablePath], trusted(Policy.search_roots)]
 PositiveInteger = Annotated[int, Field(ge=1)]
 
 
-def _validate_page_bytes(number: int) -> int:
+def _limit_page_bytes(number: int) -> int:
     # In three schemas this bound, which nobody comes near, would be paid for by every conversation.
-    if number > MAX_PAGE_BYTES:
-        raise ValueError(f"must be at most {MAX_PAGE_BYTES:,}")
-    return number
+    return min(number, MAX_PAGE_BYTES)
 
 
-PageByteLimit = Annotated[int, Field(ge=1), AfterValidator(_validate_page_bytes)]
+PageByteLimit = Annotated[int, Field(ge=1), AfterValidator(_limit_page_bytes)]
