@@ -150,6 +150,7 @@ changes = st.one_of(
 
 @settings(max_examples=settings.default.max_examples * 3 // 5)
 @example(made=[("folder", "x", ""), ("move", "d", "x")], back=1)
+@example(made=[("copy", "g", "n"), ("move", "n", "f"), ("copy", "g", "f")], back=0)
 @given(made=st.lists(changes, min_size=1, max_size=8), back=st.integers(0, 7))
 def test_whatever_was_done_all_of_it_is_taken_back(made: list[tuple[str, str, str]], back: int) -> None:
     async def run(base: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 from mcp_batteries.errors import NotFound, Problem
 from mcp_fs.engine.handles.path_opening import resolve
 from mcp_fs.engine.journal.entry_state import NEW_FOLDER, EntryState
-from mcp_fs.engine.journal.states import is_unchanged
+from mcp_fs.engine.journal.states import is_unchanged, read_state
 from mcp_fs.engine.journal.store import EntryRecord, JournalStore, RecordedChange
 from mcp_fs.engine.listing.walk import display_path
 from mcp_fs.policy import Policy, WritablePath
@@ -123,6 +123,9 @@ class UndoableChange:
             return "back already"  # or it never went
         if self.removes_folder:
             return "as it was left" if is_absent(self.path) else "back already"
+        # A file that took the place of one of equal content is another file, and later steps know it as that.
+        if recorded.after is not None and _is_same_entry(self.path, recorded.after):
+            return "as it was left"
         if _is_unchanged(self.path, recorded.before):
             return "back already"
         if is_absent(self.path):
@@ -133,6 +136,16 @@ class UndoableChange:
 def is_absent(path: WritablePath) -> bool:
     """Return whether there is nothing at a path."""
     return _is_unchanged(path, None)
+
+
+def _is_same_entry(path: WritablePath, state: EntryState) -> bool:
+    """Return whether the very file of a state stands at a path, unmodified; a copy of it does not count."""
+    try:
+        with resolve(path, follow=False) as resolved:
+            current = read_state(resolved.folder, resolved.name)
+            return current is not None and current.kind == "file" and current.identity == state.identity
+    except NotFound:
+        return False
 
 
 def _is_unchanged(path: WritablePath, state: EntryState | None) -> bool:
