@@ -19,7 +19,7 @@ __all__ = [
     "Row",
     "format_raw_day",
     "format_raw_time",
-    "name_unknown",
+    "replace_placeholder",
     "shorten_hash",
 ]
 
@@ -46,7 +46,7 @@ def shorten_hash(oid: str) -> str:
     return oid[:_HASH_DIGITS]
 
 
-def name_unknown(field: str) -> str:
+def replace_placeholder(field: str) -> str:
     """Return a field of a commit as git printed it, or a question mark where it left its placeholder."""
     if re.fullmatch("%[ac][NEsI]", field):
         return _UNKNOWN
@@ -149,9 +149,9 @@ class Row(NamedTuple):
             return cls(graph, None)
         commit = Commit(*fields)
         commit = commit._replace(
-            date=name_unknown(commit.date),
-            author_date=name_unknown(commit.author_date),
-            author=name_unknown(commit.author),
+            date=replace_placeholder(commit.date),
+            author_date=replace_placeholder(commit.author_date),
+            author=replace_placeholder(commit.author),
         )
         return cls(graph, commit)
 

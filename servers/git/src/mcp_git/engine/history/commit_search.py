@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_git.engine.history.commit_rows import name_unknown
+from mcp_git.engine.history.commit_rows import replace_placeholder
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_lines, split_records
 from mcp_git.policy import Repository
@@ -46,7 +46,7 @@ class _WalkedCommit(NamedTuple):
     @classmethod
     def parse(cls, line: bytes) -> _WalkedCommit:
         oid, date, seconds, parents = line.decode().split("\0")
-        return cls(oid, name_unknown(date), int(seconds) if seconds.isdigit() else 0, parents.split())
+        return cls(oid, replace_placeholder(date), int(seconds) if seconds.isdigit() else 0, parents.split())
 
 
 @dataclass

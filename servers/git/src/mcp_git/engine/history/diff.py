@@ -18,7 +18,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.server.calling.results import group_by_folder
-from mcp_git.engine.history.commit_rows import format_raw_time, name_unknown, shorten_hash
+from mcp_git.engine.history.commit_rows import format_raw_time, replace_placeholder, shorten_hash
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
@@ -539,10 +539,10 @@ def _describe_identity(line: str) -> str:
     """Return who did something and when, as git printed it, with question marks for what a commit does not say."""
     person, _, date = line.rpartition(" ")
     name, _, address = person.rpartition(" ")
-    if name_unknown(name) != name:
+    if replace_placeholder(name) != name:
         # Git prints both or neither of them.
-        return f"? {name_unknown(date)}"
-    return escape_line_breaks(f"{name} {address} {name_unknown(date)}")
+        return f"? {replace_placeholder(date)}"
+    return escape_line_breaks(f"{name} {address} {replace_placeholder(date)}")
 
 
 def _describe_parents(parents: Sequence[str], subject: str) -> str:

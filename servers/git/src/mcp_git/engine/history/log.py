@@ -14,7 +14,14 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.blame import resolve_lines
-from mcp_git.engine.history.commit_rows import ROW_FORMAT, SCRIPT_COLUMNS, SCRIPT_HASH_DIGITS, Commit, Row, name_unknown
+from mcp_git.engine.history.commit_rows import (
+    ROW_FORMAT,
+    SCRIPT_COLUMNS,
+    SCRIPT_HASH_DIGITS,
+    Commit,
+    Row,
+    replace_placeholder,
+)
 from mcp_git.engine.history.commit_search import CommitSearch, SearchedCommits
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
@@ -627,7 +634,7 @@ def _read_bodies(git: Git, repository: Repository, page: _CommitPage, cancel: Ca
     fields = iter(output.text.split("\0"))
     bodies = dict.fromkeys(page.commits, _Body("", ""))
     for oid, address, body in zip(fields, fields, fields, strict=False):
-        bodies[oid] = _Body(name_unknown(address), body.removesuffix("\n"))
+        bodies[oid] = _Body(replace_placeholder(address), body.removesuffix("\n"))
     return bodies
 
 

@@ -13,7 +13,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.server.calling.results import is_answering_script
-from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS, format_raw_day, name_unknown, shorten_hash
+from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS, format_raw_day, replace_placeholder, shorten_hash
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.log import list_reflog
 from mcp_git.engine.history.page_position import decode_position
@@ -343,5 +343,5 @@ def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revi
     rows: list[str] = []
     for line in split_lines(git.run(repository, arguments, cancel)):
         oid, date, author, subject = line.split("\0", 3)
-        rows.append(_format_row(oid, name_unknown(date), f"{name_unknown(author)}: {subject}"))
+        rows.append(_format_row(oid, replace_placeholder(date), f"{replace_placeholder(author)}: {subject}"))
     return Answer([distance, *ambiguity], rows)
