@@ -153,20 +153,18 @@ class _Checks:
 
     def leave_out_superseded(self) -> None:
         """Leave out checks that ran again in a later run of the same workflow for the same event."""
-        newest: dict[tuple[WorkflowKey, str], _Check] = {}
-        run_by_suite = self.run_by_suite
+        workflow_by_suite = {suite: workflow_key(run) for suite, run in self.run_by_suite.items()}
+        newest: dict[tuple[WorkflowKey | None, str], _Check] = {}
         for item in self.items:
-            if item.suite in run_by_suite:
-                key = workflow_key(run_by_suite[item.suite]), item.name
+            if item.suite in workflow_by_suite:
+                key = workflow_by_suite[item.suite], item.name
                 newest[key] = max(newest.get(key, item), item, key=_Check.start_order)
         current: list[_Check] = []
         for item in self.items:
-            if item.suite in run_by_suite:
-                key = workflow_key(run_by_suite[item.suite]), item.name
-                # One run may have several of one name.
-                if newest[key].suite != item.suite:
-                    continue
-            current.append(item)
+            last = newest.get((workflow_by_suite.get(item.suite), item.name), item)
+            # One run may have several of one name.
+            if last.suite == item.suite:
+                current.append(item)
         count = len(self.items) - len(current)
         self.items = current
         if count:

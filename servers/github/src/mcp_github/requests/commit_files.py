@@ -225,7 +225,7 @@ async def _new_content(api: Api, repo: WriteRepo, head: Ref, change: FileChange)
     if existing is None:
         return _encode_content(change, None)
     if change.content is not None:
-        await _require_kept_in_git(api, repo, change, existing)
+        await _check_lfs_pointer(api, repo, change, existing)
         if change.is_base64:
             return _encode_content(change, None)
     old_content = await fetch_bytes(api, repo, change.path, existing, internal=True)
@@ -233,24 +233,21 @@ async def _new_content(api: Api, repo: WriteRepo, head: Ref, change: FileChange)
     if change.content is not None:
         return _encode_content(change, file_text)
     new_content = _apply_edits(change.name, file_text, change.edits)
-    _refuse_taking_place(change, old_content, new_content)
+    _refuse_replacing_pointer(change, old_content, new_content)
     return new_content
 
 
-async def _require_kept_in_git(api: Api, repo: WriteRepo, change: FileChange, existing: Mapping[str, Any]) -> None:
-    """Raise `Conflict` for a pointer of Git LFS whose place the content itself would take."""
+async def _check_lfs_pointer(api: Api, repo: WriteRepo, change: FileChange, existing: Mapping[str, Any]) -> None:
+    """Raise `Conflict` if a file's new content would replace a pointer of Git LFS; what is no pointer is not read."""
     new_content = _encode_content(change, None)
     if int(existing.get("size") or 0) > MAX_LFS_POINTER_BYTES or is_lfs_pointer(new_content):
         return
     old_content = await fetch_bytes(api, repo, change.path, existing, internal=True)
-    _refuse_taking_place(change, old_content, new_content)
+    _refuse_replacing_pointer(change, old_content, new_content)
 
 
-def _refuse_taking_place(change: FileChange, old_content: bytes, new_content: bytes) -> None:
-    """Raise `Conflict` where what is no pointer of Git LFS would stand for one.
-
-    Git LFS would take that for a pointer that is broken.
-    """
+def _refuse_replacing_pointer(change: FileChange, old_content: bytes, new_content: bytes) -> None:
+    """Raise `Conflict` if a pointer of Git LFS would be replaced by something else: Git LFS calls that broken."""
     if is_lfs_pointer(old_content) and not is_lfs_pointer(new_content):
         raise Conflict(
             f"The content of {quote(change.name)} is in Git LFS, and Git has a pointer to it.",
