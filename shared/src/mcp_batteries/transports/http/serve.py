@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import logging
 import socket
+import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from mcp_batteries.server.calling.results import clean
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.gate.host_check import CrossOrigin, HostCheck, allowed_hosts, allowed_origins
 from mcp_batteries.transports.http.gate.message_gate import BodyCheck
-from mcp_batteries.transports.http.gate.sse_messages import SseMessages, answer_refused
+from mcp_batteries.transports.http.gate.sse_messages import SseMessages, answer_refused, find_endpoint
 from mcp_batteries.transports.http.listener.certificate import validate_pair
 from mcp_batteries.transports.http.listener.unix_socket import UnixListener
 from mcp_batteries.transports.http.listener.uvicorn_server import BACKLOG, UvicornServer, listen_on
@@ -52,6 +53,7 @@ __all__ = ["Limits", "serve"]
 
 _PATH = "/mcp"
 _SSE_PATH = "/sse"
+_SSE_MESSAGES_PATH = "/messages"
 
 Layer = Callable[[ASGIApp], ASGIApp]
 
@@ -408,8 +410,15 @@ def _application(server: MCPServer[Any], settings: Settings, limits: Limits, gat
 def _sse_app(
     server: MCPServer[Any], security: TransportSecuritySettings, limits: Limits, refusals: Refusals
 ) -> Starlette:
-    application = server.sse_app(sse_path=_SSE_PATH, max_request_body_size=limits.max_body, transport_security=security)
-    application.add_middleware(SseMessages, max_body=limits.max_body, seconds=limits.body_seconds, refusals=refusals)
+    application = server.sse_app(
+        sse_path=_SSE_PATH,
+        message_path=f"{_SSE_MESSAGES_PATH}/",
+        # `SseMessages` limits what a client sends. The SDK would count the bytes of the form in which it is passed on.
+        max_request_body_size=sys.maxsize,
+        transport_security=security,
+    )
+    endpoint = find_endpoint(application, _SSE_MESSAGES_PATH)
+    endpoint.app = SseMessages(endpoint.app, max_body=limits.max_body, seconds=limits.body_seconds, refusals=refusals)
     server.middleware.insert(0, answer_refused)
     low = lowlevel(server)
     lifespan = low.lifespan

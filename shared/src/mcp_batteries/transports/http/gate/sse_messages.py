@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+from mcp.server.auth.middleware.bearer_auth import RequireAuthMiddleware
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest
+from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
+from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.transports.http.gate.message_size import (
@@ -26,7 +29,7 @@ from mcp_batteries.transports.http.refusals import Refusals, set_refused_status
 from mcp_batteries.transports.http.requests.sessions import ReplayedBody
 from mcp_batteries.transports.jsonrpc import Malformed, parse
 
-__all__ = ["SseMessages", "answer_refused"]
+__all__ = ["SseMessages", "answer_refused", "find_endpoint"]
 
 # Only the SDK knows the stream on which the sender of a request waits. So one that is refused is passed on without its
 # contents, and its scope holds the refusal, which is its answer.
@@ -53,7 +56,7 @@ class SseMessages:
         self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
+        if scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
         try:
@@ -97,6 +100,18 @@ class SseMessages:
         if has_too_many_values(received):
             raise _TooLarge(INVALID_REQUEST, TOO_MANY_VALUES, peek_body_id(received))
         return parse(received)
+
+
+def find_endpoint(application: Starlette, path: str) -> Mount | RequireAuthMiddleware:
+    """Return what has the SDK's endpoint for messages as its `app`, behind the SDK's own check of tokens.
+
+    Args:
+        path: of the endpoint, without a slash at its end.
+    """
+    mount = next(route for route in application.routes if isinstance(route, Mount) and route.path == path)
+    if isinstance(mount.app, RequireAuthMiddleware):
+        return mount.app
+    return mount
 
 
 async def answer_refused(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
