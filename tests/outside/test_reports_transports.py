@@ -136,6 +136,35 @@ async def test_an_empty_object_may_be_written_as_php_writes_it(
         assert (await wire.request("tools/list", cast("Any", EMPTY_IN_PHP)))["tools"]
 
 
+@pytest.mark.reported("php-mcp/schema#2")
+@pytest.mark.parametrize("prefix", ["", "\ufeff"])
+@pytest.mark.parametrize("request_id", ["1", "1.0", '"\\ud800"'])
+async def test_an_empty_object_of_php_may_stand_in_a_first_message_that_is_mended(
+    client: httpx2.AsyncClient, prefix: str, request_id: str
+) -> None:
+    hello = initialize()
+    hello["params"]["capabilities"] = EMPTY_IN_PHP
+    line = prefix + json.dumps({**hello, "id": 0}).replace('"id": 0', f'"id": {request_id}')
+    answer = await client.post("", content=line.encode(), headers=_JSON)
+    assert answer.json()["result"]["protocolVersion"] == _REVISION
+
+
+@pytest.mark.reported("php-mcp/schema#2")
+@pytest.mark.parametrize("capabilities", [EMPTY_IN_PHP, {"extensions": EMPTY_IN_PHP, "elicitation": {"form": []}}])
+async def test_an_empty_object_of_php_may_stand_in_every_request_of_the_newest_revision(
+    subject: Subject, tmp_path: Path, capabilities: Any
+) -> None:
+    """The capabilities are part of each request there, so that a client was refused at all of them."""
+    files = [sys.executable, "-m", "mcp_fs", str(tmp_path)]
+    for wire in (HttpWire(subject.url, revision=MODERN), StdioWire(files, revision=MODERN)):
+        async with wire:
+            wire.capabilities = capabilities
+            await wire.open()
+            assert (await wire.request("tools/list"))["tools"]
+            call = {"name": "list_directory", "arguments": EMPTY_IN_PHP, "inputResponses": EMPTY_IN_PHP}
+            assert not (await wire.request("tools/call", call)).get("isError")
+
+
 @pytest.fixture
 async def sse(tmp_path: Path) -> AsyncGenerator[Subject]:
     command = [sys.executable, "-m", "mcp_fs", "--transport", "sse", "--port", "0", str(tmp_path)]

@@ -25,7 +25,7 @@ _LINKS_SINCE = "2025-06-18"
 _SDK_MESSAGE = "Invalid request parameters"
 _MISSING = "is missing"
 # The parameters of requests that are objects, on the outermost level.
-_OBJECTS = ("_meta", "arguments", "context")
+_OBJECTS = ("_meta", "arguments", "context", "inputResponses", "notifications")
 _NOUNS = {
     "dict_type": "an object", "model_type": "an object", "string_type": "a string", "list_type": "an array",
     "bool_type": "true or false", "int_type": "an integer", "int_from_float": "an integer", "float_type": "a number",

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from mcp.shared.dispatcher import as_request_id
+from mcp_types import CLIENT_CAPABILITIES_META_KEY
 from mcp_types.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -128,12 +129,21 @@ def parse(line: bytes) -> JSONRPCMessage:
     Raises:
         Malformed: `line` is not JSON, or not a JSON-RPC message.
     """
+    message = _parse(line)
+    if isinstance(message, JSONRPCRequest) and message.params:
+        _restore_capabilities(message.method, message.params)
+    return message
+
+
+def _parse(line: bytes) -> JSONRPCMessage:
+    """Return the message in `line`, with the capabilities in it as the client wrote them.
+
+    Raises:
+        Malformed: `line` is not JSON, or not a JSON-RPC message.
+    """
     try:
         # Most messages are requests, and to find out which kind fits best takes 2.5 times as long.
-        request = JSONRPCRequest.model_validate_json(line, by_name=False)
-        if request.method == "initialize" and request.params:
-            request.params = _with_capabilities(request.params)
-        return request
+        return JSONRPCRequest.model_validate_json(line, by_name=False)
     except ValidationError:
         pass
     try:
@@ -343,11 +353,17 @@ def _normalize_cancelled_id(message: JSONRPCMessage) -> None:
         _normalize_id(message.params, "requestId")
 
 
-def _with_capabilities(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of `initialize` with an object for each empty array in `capabilities`: so PHP writes it."""
-    if "capabilities" not in params:
-        return params
-    return {**params, "capabilities": _as_objects(params["capabilities"])}
+def _restore_capabilities(method: str, params: dict[str, Any]) -> None:
+    """Write an object for each empty array in the capabilities of the client, which PHP writes for an empty object."""
+    if method == "initialize":
+        holder: Any = params
+        name = "capabilities"
+    else:
+        # From 2026-07-28 on each request has them.
+        holder = params.get("_meta")
+        name = CLIENT_CAPABILITIES_META_KEY
+    if isinstance(holder, dict) and name in holder:
+        holder[name] = _as_objects(holder[name])
 
 
 def _as_objects(value: Any) -> Any:
