@@ -149,11 +149,22 @@ def test_a_new_key_under_a_flood_of_invented_ones_is_asked_for_again() -> None:
 @pytest.mark.reported("open-policy-agent/opa#3038")
 @pytest.mark.parametrize(
     "other",
-    [None, "RSA", [], {}, {"kty": "AKP", "alg": "ML-DSA-65"}, {"kty": "RSA", "n": 5}, {**KEY, "kid": "b", "x": "AA"}],
-)
+    [
+        None, "RSA", [], {}, {"kty": "AKP", "alg": "ML-DSA-65"}, {"kty": "RSA", "n": 5}, {**KEY, "kid": "b", "x": "AA"},
+        {"kty": "RSA", "n": 5, "e": "AQAB"}, {"kty": "RSA", "n": "AQAB", "e": "AQAB"},
+        {**KEY, "kid": "b", "x": KEY["y"]},
+    ],
+)  # fmt: skip
 async def test_a_key_that_cannot_be_read_leaves_the_others(other: Any) -> None:
     with publishing([other, KEY]) as url:
         assert await Issuer(url, RESOURCE).verify_token(sign(good(url))) is not None
+
+
+@pytest.mark.parametrize("keys", [{}, {"good": KEY}, "keys", None])
+async def test_what_is_no_list_of_keys_is_told_and_ends_no_token(keys: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with publishing(keys) as url, pytest.raises(Unavailable):
+        await Issuer(url, RESOURCE).verify_token(sign(good(url)))
+    assert "the keys of the issuer cannot be fetched" in caplog.text
 
 
 @pytest.mark.parametrize("member", ["use", "alg"])

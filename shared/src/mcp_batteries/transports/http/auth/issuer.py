@@ -199,8 +199,11 @@ class Issuer:
                 if not _is_safe(url):
                     raise ValueError("the keys are at no https URL")
                 published = await _json(client, url)
+        items = published["keys"]
+        if not isinstance(items, list):
+            raise ValueError("the keys are no list")
         keys: list[_Key] = []
-        for item in cast("list[object]", published["keys"]):
+        for item in cast("list[object]", items):
             # What cannot be read must not take the other keys with it (RFC 7517, section 5).
             if isinstance(item, dict):
                 keys += self._read_key(cast("dict[str, Any]", item))
@@ -218,8 +221,10 @@ class Issuer:
                 continue
             try:
                 keys.append(_Key(members.get("kid"), jwt.PyJWK(members, algorithm)))
-            except jwt.PyJWTError:
-                continue  # A curve of another algorithm, or none that is known here, or no key at all.
+            except (jwt.PyJWTError, TypeError, ValueError):
+                # A curve of another algorithm, or none that is known here, or no key at all: older versions of PyJWT
+                # let the errors of cryptography through.
+                continue
         return keys
 
     async def _metadata(self, client: httpx2.AsyncClient) -> dict[str, Any]:
