@@ -142,6 +142,28 @@ async def test_one_bad_line_is_logged_without_its_words_and_the_others_count(
         Tokens(str(tmp_path / "missing"))
 
 
+async def test_a_line_that_lets_nobody_in_is_logged_again_only_when_the_file_changes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("bob\n", "utf-8")
+    tokens = Tokens(str(file))
+    reads, done = anyio.create_memory_object_stream[None](10)
+
+    async def count() -> None:
+        await reads.send(None)
+
+    async with reads, done, anyio.create_task_group() as tasks:
+        tasks.start_soon(tokens.follow, count)
+        with anyio.fail_after(20):
+            await done.receive()
+            assert caplog.text.count("lets nobody in") == 1
+            file.write_text("bob\ncarol\n", "utf-8")
+            await done.receive()
+        assert caplog.text.count("lets nobody in") == 3
+        tasks.cancel_scope.cancel()
+
+
 @pytest.mark.slow
 def test_the_command_prints_the_line_apart_from_the_token() -> None:
     command = [sys.executable, "-m", "mcp_fs", "--new-token", "alice read"]
