@@ -465,6 +465,10 @@ def test_surrogates_are_replaced_in_keys_too() -> None:
         (b'{"params":{"id":5,"a":"xx', b'xx"}, "id" : -7 }\r', -7),
         (b'{"params":{"id":5,"a":"xx', b'xx"},"id":"seven"}', "seven"),
         (b'{"params":{"a":"xx', b'xx","id":7}}', None),
+        (b'{"id":5.0,"params":{"a":"xx', b"", 5),
+        (b'{"id":5.5,"params":{"a":"xx', b"", None),
+        (b'{"params":{"a":"xx', b'xx"},"id":7.0}', 7),
+        (b'{"params":{"a":"xx', b'xx"},"id":7.5}', None),
         (b'{"params":{"a":"xx', b'xx \\"id\\":7}"}', None),
         (b"xxxx", b"xxxx", None),
         (b'{"id":5,"params":' + b"[" * 5000, b"", 5),
@@ -485,6 +489,15 @@ def test_the_id_of_a_long_line_is_found_at_its_ends(head: bytes, tail: bytes, ex
 def test_the_id_beside_a_text_full_of_quotes_is_found_in_one_pass() -> None:
     # Such a text is the JSON that a model writes to a file. Looking for strings in what is cut off would take hours.
     assert peek_id(b'{"id":5,"params":{"a":"' + b'\\"' * 500_000, b"") == 5
+
+
+@pytest.mark.parametrize("request_id", [b"7", b"7.0"])
+@pytest.mark.parametrize("value", [b"1" * 5000, b'"caf\xe9"', b"[" * 300 + b"]" * 300])
+def test_a_request_that_cannot_be_read_is_answered_where_its_sender_waits(request_id: bytes, value: bytes) -> None:
+    line = b'{"jsonrpc":"2.0","id":%s,"method":"tools/list","params":{"a":%s}}' % (request_id, value)
+    with pytest.raises(Malformed) as refused:
+        parse(line)
+    assert refused.value.request_id == 7
 
 
 @pytest.mark.parametrize("depth", [201, 5000, 200_000])

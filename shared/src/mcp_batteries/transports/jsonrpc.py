@@ -51,7 +51,7 @@ _HEAD_BYTES = 64 * 1024
 _TAIL_BYTES = 4096
 # A string that is cut off is the last token: looking for others in it would take its length squared.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
-_LAST_MEMBER_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
+_LAST_MEMBER_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}(?:\.0)?|"[^"\\]{0,200}")\s*\}\s*$')
 
 _ANSWER_MEMBERS = (b'"result"', b'"error"')
 
@@ -117,7 +117,7 @@ def request_id_in(value: object) -> RequestId | None:
     if "method" not in members:
         # The id of a response is one of the server's own.
         return None
-    request_id = as_request_id(members.get("id"))
+    request_id = _as_id(members.get("id"))
     if isinstance(request_id, str) and _REPLACEMENT in well_formed(request_id):
         return None
     return request_id
@@ -245,12 +245,12 @@ def peek_id(head: bytes, tail: bytes) -> RequestId | None:
         if name == b'"id"' and value_token:
             id_token = value_token
     if id_token:
-        return as_request_id(_scalar(id_token))
+        return _as_id(_scalar(id_token))
     # Only the last member of the outer object is followed by a single brace and the end of the line.
     last_member = _LAST_MEMBER_ID.search(tail)
     if last_member is None:
         return None
-    return as_request_id(json.loads(last_member[1]))
+    return _as_id(json.loads(last_member[1]))
 
 
 def _outer_members(head: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -316,7 +316,8 @@ def _loads(line: bytes) -> Any:
     except json.JSONDecodeError as exc:
         raise Malformed(PARSE_ERROR, f"Parse error: {exc.msg}.") from None
     except ValueError:
-        raise Malformed(PARSE_ERROR, "Parse error: a number is too long.") from None
+        request_id = peek_id(line[:_HEAD_BYTES], line[-_TAIL_BYTES:])
+        raise Malformed(PARSE_ERROR, "Parse error: a number is too long.", request_id) from None
 
 
 def _clean(value: Any, depth: int = 0) -> Any:
@@ -338,13 +339,24 @@ def _clean(value: Any, depth: int = 0) -> Any:
 
 
 def _normalize_id(members: dict[str, Any], name: str) -> None:
-    """Write the id `name` as an integer if it is a whole float, such as `1.0`.
+    """Write the id `name` as an integer if it is a whole float."""
+    if name in members:
+        members[name] = _without_fraction(members[name])
+
+
+def _as_id(value: object) -> RequestId | None:
+    """Return the id of a request; None if `value` is none."""
+    return as_request_id(_without_fraction(value))
+
+
+def _without_fraction(value: object) -> object:
+    """Return an integer for a whole float, such as `1.0`, and any other value as it is.
 
     Both are integers in JSON Schema, and so in the protocol's; libraries with one kind of number write the second.
     """
-    number = members.get(name)
-    if isinstance(number, float) and number.is_integer() and abs(number) < _MAX_EXACT_FLOAT:
-        members[name] = int(number)
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_FLOAT:
+        return int(value)
+    return value
 
 
 def _normalize_cancelled_id(message: JSONRPCMessage) -> None:
