@@ -858,7 +858,10 @@ def test_a_file_that_a_person_has_with_comments_gets_no_second_beside_it(
     assert "mcp-fs" in commented.read_text("utf-8") and not path.exists()
     uninstall(host, wanted, where)
     assert commented.read_text("utf-8") == before and not path.exists()
+    install(host, wanted, where)
     path.write_text("{}", "utf-8")
+    assert str(commented) in uninstall(host, wanted, where)
+    assert commented.read_text("utf-8") == before
     assert str(path) in install(host, wanted, where)
 
 

@@ -299,12 +299,16 @@ def _current_path(host: str, settings: Settings, places: Places) -> Path:
 def _installed_path(host: str, settings: Settings, places: Places) -> Path:
     """Return the file that holds the entry; the host may use another by now."""
     path = _current_path(host, settings, places)
-    if settings.workspace or settings.entry_name in _journal_of(host, path, places).entries:
+    if settings.entry_name in _journal_of(host, path, places).entries:
         return path
     for journal in Journal.all(places.notes):
-        is_candidate = journal.host == host and not journal.workspace and settings.entry_name in journal.entries
-        if is_candidate and Path(journal.file).is_file():
-            return Path(journal.file)
+        file = Path(journal.file)
+        if journal.host != host or journal.workspace != settings.workspace or not file.is_file():
+            continue
+        # Other projects have their own entries of this name.
+        is_in_project = file.parent == Path(os.path.realpath(path.parent))
+        if settings.entry_name in journal.entries and (is_in_project or not settings.workspace):
+            return file
     return path
 
 
