@@ -865,6 +865,28 @@ def test_a_file_that_a_person_has_with_comments_gets_no_second_beside_it(
     assert str(path) in install(host, wanted, where)
 
 
+@pytest.mark.parametrize("host", STRICT)
+@pytest.mark.parametrize(
+    ("before", "claim"),
+    [
+        (b'{"mcpServers": {}}', "and change nothing else there"),
+        (b'\xef\xbb\xbf{"mcpServers": {}}', "and take out the byte order mark or the trailing commas there"),
+        (b'{"mcpServers": {},}', "and take out the byte order mark or the trailing commas there"),
+    ],
+)
+def test_a_dry_run_says_that_what_the_host_cannot_read_is_taken_out(
+    host: str, before: bytes, claim: str, tmp_path: Path
+) -> None:
+    where = places(tmp_path)
+    path = where.file(host)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(before)
+    assert claim in install(host, settings("--dry-run"), where)
+    install(host, settings(), where)
+    path.write_bytes(before.replace(b"{}", b'{"fs": {"command": "mcp-fs"}}'))
+    assert claim in uninstall(host, settings("--dry-run"), where)
+
+
 @pytest.mark.reported("tradesdontlie/tradingview-mcp#406")
 @pytest.mark.parametrize("host", STRICT)
 @pytest.mark.parametrize("edited", [False, True])

@@ -119,6 +119,13 @@ class _Target:
         except Malformed as error:
             raise self.not_understood(error) from None
 
+    def describe_other_changes(self) -> str:
+        """Say, as the end of a sentence on an edit, what it changes in the file beside the entry."""
+        text, _ = self.read()
+        if self.file.contents in (None, self.encode(text)):
+            return "and change nothing else there"
+        return f"and take out the byte order mark or the trailing commas there, which {self.host} cannot read"
+
     def not_understood(self, error: Malformed) -> Unavailable:
         return Unavailable(
             f"{self.file.path} cannot be understood: {error}.",
@@ -228,7 +235,8 @@ def _uninstall(host: str, path: Path, settings: Settings, places: Places) -> str
         if settings.dry_run:
             if edit.contents is None:
                 return f"Would take the entry `{target.name}` out of {target.file.path}, and remove that empty file."
-            return f"Would take the entry `{target.name}` out of {target.file.path}, and change nothing else there."
+            other_changes = target.describe_other_changes()
+            return f"Would take the entry `{target.name}` out of {target.file.path}, {other_changes}."
         _commit(target, edit)
         lines = [f"Took the entry `{target.name}` out of {target.file.path}."]
         if settings.purge:
@@ -446,7 +454,7 @@ def _note_installed(
 
 def _describe_plan(target: _Target, text: str, edit: _Edit) -> str:
     """Return what an installation would do, for a person."""
-    lines = [f"Would write this entry into {target.file.path}, and change nothing else there:"]
+    lines = [f"Would write this entry into {target.file.path}, {target.describe_other_changes()}:"]
     if target.file.contents is None:
         lines = [f"Would make {target.file.path} with this entry:"]
     lines += [text, *edit.replacement]
