@@ -491,6 +491,29 @@ def test_the_id_beside_a_text_full_of_quotes_is_found_in_one_pass() -> None:
     assert peek_id(b'{"id":5,"params":{"a":"' + b'\\"' * 500_000, b"") == 5
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"action": "decline", "content": [], "_meta": []}, {"action": "decline", "content": {}, "_meta": {}}),
+        ({"action": "accept", "content": {"several": []}}, {"action": "accept", "content": {"several": []}}),
+        ({"roots": [], "_meta": []}, {"roots": [], "_meta": {}}),
+        ({"role": "assistant", "model": "m", "content": []}, {"role": "assistant", "model": "m", "content": []}),
+        ([], None),
+        (5, None),
+    ],
+)
+def test_an_answer_of_a_user_is_read_as_php_writes_it(answer: Any, expected: Any) -> None:
+    """A user who had said yes or no was taken for one who had said nothing."""
+    responses = {"a": answer}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"inputResponses": responses}}
+    assert parse(json.dumps(request).encode()).params["inputResponses"] == {
+        "a": answer if expected is None else expected
+    }
+    if expected is not None:
+        response = {"jsonrpc": "2.0", "id": 1, "result": answer}
+        assert parse(json.dumps(response).encode()).result == expected
+
+
 @pytest.mark.parametrize("request_id", [b"7", b"7.0"])
 @pytest.mark.parametrize("value", [b"1" * 5000, b'"caf\xe9"', b"[" * 300 + b"]" * 300])
 def test_a_request_that_cannot_be_read_is_answered_where_its_sender_waits(request_id: bytes, value: bytes) -> None:

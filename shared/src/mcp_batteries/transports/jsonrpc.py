@@ -132,11 +132,18 @@ def parse(line: bytes) -> JSONRPCMessage:
     message = _parse(line)
     if isinstance(message, JSONRPCRequest) and message.params:
         _restore_capabilities(message.method, message.params)
+        # From 2026-07-28 on the answers to the server's questions come in the next request.
+        answers: Any = message.params.get("inputResponses")
+        if isinstance(answers, dict):
+            for answer in cast("dict[str, Any]", answers).values():
+                _restore_answer(answer)
+    elif isinstance(message, JSONRPCResponse):
+        _restore_answer(message.result)
     return message
 
 
 def _parse(line: bytes) -> JSONRPCMessage:
-    """Return the message in `line`, with the capabilities in it as the client wrote them.
+    """Return the message in `line`, in which an empty object may still be the empty array that PHP writes.
 
     Raises:
         Malformed: `line` is not JSON, or not a JSON-RPC message.
@@ -376,6 +383,22 @@ def _restore_capabilities(method: str, params: dict[str, Any]) -> None:
         name = CLIENT_CAPABILITIES_META_KEY
     if isinstance(holder, dict) and name in holder:
         holder[name] = _as_objects(holder[name])
+
+
+def _restore_answer(answer: Any) -> None:
+    """Do the same for the metadata of an answer to a question, and for the values of a form.
+
+    Only the answer to a form says what its user did; others have content that may be an array.
+    """
+    if not isinstance(answer, dict):
+        return
+    members = cast("dict[str, Any]", answer)
+    names = ["_meta"]
+    if "action" in members:
+        names.append("content")
+    for name in names:
+        if members.get(name) == []:
+            members[name] = {}
 
 
 def _as_objects(value: Any) -> Any:
