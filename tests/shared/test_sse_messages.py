@@ -12,6 +12,8 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
 from pydantic import AnyHttpUrl
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Receive, Scope, Send
 
 from mcp_batteries.testing.wire.base import SECONDS
 from mcp_batteries.transports.http.gate.sse_messages import SseMessages, find_endpoint
@@ -61,6 +63,35 @@ async def test_what_is_posted_elsewhere_is_no_message(subject: Subject) -> None:
     async with httpx2.AsyncClient(base_url=address, timeout=SECONDS, trust_env=False) as client:
         answer = await client.post("/mcp", content=b"{", headers=_JSON)
     assert answer.status_code == 404 and "speaks the older SSE transport, at /sse" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("begun", "status"), [(b'{"jsonrpc":"2.0","id":7.0,"a":"', 202), (b'{"jsonrpc":"2.0","a":"', 408)]
+)
+async def test_a_message_that_comes_too_late_is_refused_where_its_sender_waits(begun: bytes, status: int) -> None:
+    """The connection ends all the same: whoever sends a byte now and then would keep it."""
+    passed_on: list[Message] = []
+    sent: list[Message] = []
+
+    async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
+        passed_on.append(await receive())
+        await PlainTextResponse("Accepted", 202)(scope, receive, send)
+
+    parts = [{"type": "http.request", "body": begun, "more_body": True}]
+
+    async def receive() -> Message:
+        if not parts:
+            await anyio.sleep_forever()
+        return parts.pop()
+
+    async def send(part: Message) -> None:
+        sent.append(part)
+
+    scope = {"type": "http", "method": "POST", "path": "/messages/", "headers": []}
+    with anyio.fail_after(SECONDS):
+        await SseMessages(endpoint, max_body=_MAX_BYTES, seconds=0.01, refusals=Refusals())(scope, receive, send)
+    assert sent[0]["status"] == status and (b"connection", b"close") in sent[0]["headers"]
+    assert [json.loads(part["body"])["id"] for part in passed_on] == [7] * (status == 202)
 
 
 class _Nobody:

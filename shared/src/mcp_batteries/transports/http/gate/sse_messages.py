@@ -12,11 +12,11 @@ import anyio
 from mcp.server.auth.middleware.bearer_auth import RequireAuthMiddleware
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.transports.http.gate.message_size import (
     TOO_MANY_VALUES,
@@ -36,8 +36,16 @@ __all__ = ["SseMessages", "answer_refused", "find_endpoint"]
 _REFUSAL = "mcp_batteries.refusal"
 
 
-class _TooLarge(Malformed):
-    """Raised when a message is over a limit."""
+class _OverLimit(Malformed):
+    """Raised when a message is too long, or takes too long.
+
+    Args:
+        status: the status of the refusal.
+    """
+
+    def __init__(self, status: int, message: str, request_id: RequestId | None) -> None:
+        super().__init__(INVALID_REQUEST, message, request_id)
+        self.status = status
 
 
 class SseMessages:
@@ -60,14 +68,11 @@ class SseMessages:
             await self._app(scope, receive, send)
             return
         try:
-            with anyio.fail_after(self._seconds):
-                message = await self._read(receive)
-        except TimeoutError:
-            text = f"The message did not arrive within {self._seconds:g} s."
-            await PlainTextResponse(text, 408, {"connection": "close"})(scope, receive, send)
-            return
+            message = await self._read(receive)
         except Malformed as problem:
-            status = 413 if isinstance(problem, _TooLarge) else 400
+            status = problem.status if isinstance(problem, _OverLimit) else 400
+            if status == 408:
+                send = _close_connection(send)
             if problem.request_id is None:
                 await PlainTextResponse(problem.message, status)(scope, receive, send)
                 return
@@ -83,23 +88,49 @@ class SseMessages:
         """Return the message in the body, or None if the client left.
 
         Raises:
-            Malformed: it is none, or too long.
+            Malformed: it is none, too long or too late.
         """
         body = bytearray()
+        try:
+            with anyio.fail_after(self._seconds):
+                if not await self._receive(receive, body):
+                    return None
+        except TimeoutError:
+            text = f"The message did not arrive within {self._seconds:g} s."
+            raise _OverLimit(408, text, peek_body_id(bytes(body))) from None
+        received = bytes(body)
+        if has_too_many_values(received):
+            raise _OverLimit(413, TOO_MANY_VALUES, peek_body_id(received))
+        return parse(received)
+
+    async def _receive(self, receive: Receive, body: bytearray) -> bool:
+        """Receive the whole body; return whether it came before the client left.
+
+        Raises:
+            Malformed: it is too long.
+        """
         is_whole = False
         while not is_whole:
             part = await receive()
             if part["type"] == "http.disconnect":
-                return None
+                return False
             body += part.get("body", b"")
             is_whole = not part.get("more_body", False)
             if len(body) > self._max_body:
                 request_id = await find_id(body, receive, is_whole=is_whole)
-                raise _TooLarge(INVALID_REQUEST, describe_limit(self._max_body), request_id)
-        received = bytes(body)
-        if has_too_many_values(received):
-            raise _TooLarge(INVALID_REQUEST, TOO_MANY_VALUES, peek_body_id(received))
-        return parse(received)
+                raise _OverLimit(413, describe_limit(self._max_body), request_id)
+        return True
+
+
+def _close_connection(send: Send) -> Send:
+    """Return the `send` for a response after which the connection ends, since more of the request may come."""
+
+    async def send_and_close(part: Message) -> None:
+        if part["type"] == "http.response.start":
+            part = {**part, "headers": [*part.get("headers", ()), (b"connection", b"close")]}
+        await send(part)
+
+    return send_and_close
 
 
 def find_endpoint(application: Starlette, path: str) -> Mount | RequireAuthMiddleware:
