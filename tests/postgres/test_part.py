@@ -215,6 +215,67 @@ INSERT INTO staff VALUES (1, 'ann', 500, 0, 99, 1, 1), (2, 'bob', 700, 0, 99, 1,
 """
 
 
+TRIGGERS = """
+CREATE TABLE staff (id integer PRIMARY KEY, floor integer, pay integer, note text);
+CREATE TABLE log (what text);
+CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (TG_NAME); RETURN NEW; END';
+CREATE TRIGGER low AFTER UPDATE ON staff FOR EACH ROW WHEN (NEW.floor < OLD.pay) EXECUTE FUNCTION logs();
+CREATE TRIGGER raised AFTER UPDATE ON staff FOR EACH ROW WHEN (OLD.pay <> NEW.pay) EXECUTE FUNCTION logs();
+CREATE TABLE other (id integer PRIMARY KEY, pin text, note text);
+CREATE TRIGGER changed BEFORE UPDATE ON other FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION logs();
+CREATE TABLE quiet (id integer PRIMARY KEY, pin text, note text);
+CREATE TRIGGER same BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
+CREATE TABLE plain (id integer PRIMARY KEY, pin text, note text);
+CREATE TRIGGER strong BEFORE UPDATE ON plain FOR EACH ROW WHEN (length(NEW.pin) > 3) EXECUTE FUNCTION logs();
+INSERT INTO staff VALUES (1, 0, 500); INSERT INTO other VALUES (1, '1234'); INSERT INTO quiet VALUES (1, '1234');
+INSERT INTO plain VALUES (1, '1234');
+"""
+FOREIGN_KEYS = """
+CREATE TABLE region (id integer PRIMARY KEY, name text);
+CREATE TABLE clinic (code text PRIMARY KEY, name text, region integer REFERENCES region ON DELETE CASCADE);
+CREATE TABLE patient (id integer PRIMARY KEY, clinic text REFERENCES clinic ON DELETE CASCADE ON UPDATE CASCADE);
+CREATE VIEW clinics AS SELECT code, name FROM clinic;
+INSERT INTO region VALUES (1, 'north'); INSERT INTO clinic VALUES ('hiv', 'a', 1), ('eye', 'b', 1);
+INSERT INTO patient VALUES (1, 'hiv'), (2, 'eye'), (3, 'eye');
+"""
+
+
+@pytest.mark.anyio
+async def test_no_condition_of_a_trigger_tells_of_masked_values() -> None:
+    base = make(TRIGGERS)
+    masks = ["staff.pay", "other.pin", "quiet.pin", "plain.pin"]
+    options = [word for name in masks for word in ("--mask", f"public.{name}")]
+    async with inside("--write", "--trust-database", *options, f"app={base.url('postgres')}") as wire:
+        for sql in (
+            "UPDATE staff SET floor = 499", "UPDATE staff SET pay = 500", "UPDATE other SET pin = '1234'",
+            "UPDATE quiet SET pin = '1234'",
+        ):  # fmt: skip
+            done = await wire.call("write_rows", sql=sql, dry_run=True)
+            assert done["isError"] and "compares it with a masked column" in text_of(done), f"{sql}: {text_of(done)}"
+        for sql in (
+            "UPDATE staff SET note = 'x'", "UPDATE other SET note = 'x'", "UPDATE quiet SET note = 'x'",
+            "UPDATE plain SET pin = '12'",
+        ):  # fmt: skip
+            done = await wire.call("write_rows", sql=sql, dry_run=True)
+            assert not done["isError"] and "UPDATE: 1 row" in text_of(done), f"{sql}: {text_of(done)}"
+
+
+@pytest.mark.anyio
+async def test_no_foreign_key_tells_of_masked_values() -> None:
+    base = make(FOREIGN_KEYS)
+    async with inside("--write", "--mask", "public.patient.clinic", f"app={base.url('postgres')}") as wire:
+        for sql in (
+            "DELETE FROM clinic WHERE code = 'hiv'", "DELETE FROM clinics WHERE code = 'hiv'", "DELETE FROM region",
+            "UPDATE clinic SET code = 'x' WHERE code = 'hiv'",
+            "WITH gone AS (DELETE FROM clinic WHERE code = 'hiv' RETURNING name) SELECT * FROM gone",
+        ):  # fmt: skip
+            done = await wire.call("write_rows", sql=sql, dry_run=True)
+            assert done["isError"] and "with a masked" in text_of(done), f"{sql}: {text_of(done)}"
+        for sql in ("DELETE FROM patient WHERE id = 1", "UPDATE clinic SET name = 'x' WHERE code = 'hiv'"):
+            done = await wire.call("write_rows", sql=sql, dry_run=True)
+            assert not done["isError"] and ": 1 row" in text_of(done), f"{sql}: {text_of(done)}"
+
+
 @pytest.mark.anyio
 async def test_no_constraint_tells_of_masked_values() -> None:
     base = make(RULES)

@@ -180,7 +180,7 @@ async def judge(
     masked = frozenset[int]()
     if audit.visible.schema:
         masked = audit.visible.masked_outputs(trees.parsed)
-        audit.visible.check_updates(trees.rewritten)
+        audit.visible.check_changes(trees.rewritten)
     harm = audit.harm_of_trees(trees.rewritten, sequences=allow_sequences, planned=only_planned)
     if harm is not None:
         raise _refuse_harm(session.role, harm)

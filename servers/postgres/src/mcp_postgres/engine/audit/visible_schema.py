@@ -77,6 +77,18 @@ GROUP BY d.refobjid, d.classid, d.objid
 UNION ALL SELECT a.attrelid::text, a.attnum::text FROM pg_attribute a
     WHERE a.attrelid >= {FIRST_OWN} AND a.attgenerated <> '' AND a.attnotnull
 """
+# By relation, what decides whether a trigger runs, or whether a row is kept that an update leaves as it was.
+_TRIGGER_CONDITIONS = f"""
+SELECT t.tgrelid::text, t.tgqual::text FROM pg_trigger t
+WHERE t.tgrelid >= {FIRST_OWN} AND t.tgenabled <> 'D' AND t.tgtype & 16 <> 0
+    AND (t.tgqual IS NOT NULL OR t.tgfoid = 'pg_catalog.suppress_redundant_updates_trigger'::regproc)
+"""
+# By foreign key, the table and columns that point, and those that they point to: what happens to these tells of those.
+_FOREIGN_KEYS = f"""
+SELECT k.conrelid::text, array_to_string(k.conkey, ' '), k.confrelid::text, array_to_string(k.confkey, ' '),
+    k.confdeltype = 'c'
+FROM pg_constraint k WHERE k.contype = 'f' AND k.conrelid >= {FIRST_OWN}
+"""
 # PostgreSQL's own functions that tell of more than their arguments, or act.
 _REVEALING = (
     "^(pg_|lo_|loread|lowrite|to_reg|has_|currtid|ts_stat|ts_rewrite|query_|cursor_|binary_upgrade|brin_|gin_clean|"
@@ -109,8 +121,51 @@ _MADE_COLUMN_TYPES = re.compile(
 # In a tree: a relation, and the columns of it that are updated, each counted from the first that the system has.
 _UPDATED_COLUMNS = re.compile(r":relid (\d+) [^{}]*:updatedCols \(b ([\d ]+)\)")
 _SYSTEM_COLUMNS = 7
+# In a tree: a relation, and what the statement does with it.
+_USED_RELATION = re.compile(r":relid (\d+) [^{}]*:requiredPerms (\d+) ")
+_DELETES = 8
 _COLUMN_NUMBER = re.compile(r":varattno (\d+)")
+# In the condition of a trigger: a column of the row before the change, which is 1, or after it, which is 2.
+_OLD_OR_NEW_COLUMN = re.compile(r":varno (\d+) :varattno (\d+)")
+_WHOLE_ROW = 0
+_OLD_AND_NEW_ROW = frozenset({(1, _WHOLE_ROW), (2, _WHOLE_ROW)})
 _LIST_FIX = "`list_objects` lists what is served."
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What one constraint, index, policy or trigger of a relation compares.
+
+    Attributes:
+        compares_masked_values: several masked values, as the old and the new one of a column.
+    """
+
+    relation: int
+    columns: set[int]
+    compares_masked_values: bool = False
+
+    @classmethod
+    def parse(cls, relation: str, columns: str) -> _Rule:
+        return cls(int(relation), _parse_numbers(columns))
+
+
+@dataclass(frozen=True)
+class _ForeignKey:
+    """Columns that point to a key of another relation.
+
+    Attributes:
+        deletes: a row goes with the one that it points to.
+    """
+
+    relation: int
+    columns: set[int]
+    referenced: int
+    referenced_columns: set[int]
+    deletes: bool
+
+    @classmethod
+    def parse(cls, relation: str, columns: str, referenced: str, referenced_columns: str, deletes: bool) -> _ForeignKey:
+        return cls(int(relation), _parse_numbers(columns), int(referenced), _parse_numbers(referenced_columns), deletes)
 
 
 @dataclass(frozen=True)
@@ -198,6 +253,8 @@ class VisibleObjects:
     _row_types: dict[int, int] = field(default_factory=dict[int, int])
     # By table, the names of columns that a rule compares with a masked one: to set one tells what the other is.
     _bound: dict[int, frozenset[str]] = field(default_factory=dict[int, frozenset[str]])
+    # Tables that a masked column points to: to delete a row of one tells how many rows have its key.
+    _referenced: set[int] = field(default_factory=set[int])
     _missing_mask: str | None = None
     # By relation, the number of each column.
     _numbers: Mapping[int, Mapping[str, int]] = field(default_factory=dict[int, Mapping[str, int]])
@@ -208,8 +265,14 @@ class VisibleObjects:
         Args:
             procedures: the functions that are not PostgreSQL's own.
         """
-        relations, column_rows, functions, row_types, rules = await session.run_pipeline(
-            (_RELATIONS, ()), (_COLUMNS, ()), (_FUNCTIONS, (_REVEALING,)), (_ROW_TYPES, ()), (_RULES, ())
+        relations, column_rows, functions, row_types, rules, triggers, foreign_keys = await session.run_pipeline(
+            (_RELATIONS, ()),
+            (_COLUMNS, ()),
+            (_FUNCTIONS, (_REVEALING,)),
+            (_ROW_TYPES, ()),
+            (_RULES, ()),
+            (_TRIGGER_CONDITIONS, ()),
+            (_FOREIGN_KEYS, ()),
         )
         self._relations = {int(oid): _Relation.parse(*row) for oid, *row in relations.rows()}
         self._children = defaultdict(list)
@@ -218,7 +281,9 @@ class VisibleObjects:
                 self._children[parent].append(oid)
         columns = [_Column(int(oid), name, int(number), tree) for oid, name, number, tree in column_rows.rows()]
         self._find_masked(columns)
-        self._find_bound(columns, [(int(oid), _parse_numbers(numbers)) for oid, numbers in rules.rows()])
+        conditions = [self._parse_trigger(int(oid), condition) for oid, condition in triggers.rows()]
+        self._find_bound(columns, [*(_Rule.parse(*row) for row in rules.rows()), *conditions])
+        self._bind_referenced([_ForeignKey.parse(*row) for row in foreign_keys.rows()])
         self._row_types = {int(oid): int(relation) for oid, relation in row_types.rows()}
         self._revealing = {}
         for row in functions.rows():
@@ -261,8 +326,8 @@ class VisibleObjects:
         except (ValueError, RecursionError):
             raise Refused("What `sql` touches can't be told.", "Write it in a simpler way.") from None
 
-    def check_updates(self, trees: Sequence[str]) -> None:
-        """Check that nothing is updated which a rule of the table compares with a masked column.
+    def check_changes(self, trees: Sequence[str]) -> None:
+        """Check that nothing is updated or deleted which a rule compares with a masked column.
 
         Args:
             trees: those of a statement, with views resolved.
@@ -273,6 +338,20 @@ class VisibleObjects:
         for tree in trees:
             for oid, bits in _UPDATED_COLUMNS.findall(tree):
                 self._check_update(int(oid), {number - _SYSTEM_COLUMNS for number in _parse_numbers(bits)})
+            for oid, permissions in _USED_RELATION.findall(tree):
+                if int(permissions) & _DELETES:
+                    self._check_delete(int(oid))
+
+    def _check_delete(self, oid: int) -> None:
+        if self._referenced.isdisjoint({oid, *self._descendants(oid)}):
+            return
+        rows = "Rows that the view shows"
+        if self._is_listed(oid):
+            rows = f"Rows of {quote(self._relations[oid].qualified_name)}"
+        raise Refused(
+            f"{rows} can't be deleted here: a foreign key compares them with a masked column.",
+            "Delete rows of other tables; the operator can delete these.",
+        )
 
     def _check_update(self, oid: int, numbers: set[int]) -> None:
         names = _names_of(self._numbers.get(oid, {}), numbers)
@@ -282,9 +361,9 @@ class VisibleObjects:
                 column = "A column of what the view shows"
                 if self._is_listed(oid):
                     column = quote(f"{self._relations[oid].qualified_name}.{min(bound)}")
+                rule = "a constraint, policy or trigger compares it with a masked column"
                 raise Refused(
-                    f"{column} can't be updated here: a constraint or policy compares it with a masked column.",
-                    "Change other columns, or insert the row anew.",
+                    f"{column} can't be updated here: {rule}.", "Change other columns, or insert the row anew."
                 )
 
     def _check_made_types(self, tree: str) -> None:
@@ -399,23 +478,56 @@ class VisibleObjects:
         self._masked = {oid: frozenset(columns_of) for oid, columns_of in masked.items() if columns_of}
         self._names = {oid: _names_of(numbers[oid], masked_numbers) for oid, masked_numbers in self._masked.items()}
 
-    def _find_bound(self, columns: Sequence[_Column], rules: Iterable[tuple[int, set[int]]]) -> None:
-        """Find the columns that a rule compares with masked ones, by the relation and the columns of each rule."""
+    def _parse_trigger(self, oid: int, condition: str | None) -> _Rule:
+        """Return what a trigger's condition compares; without one, it compares the whole rows."""
+        compared = set(_OLD_AND_NEW_ROW)
+        if condition is not None:
+            compared = {(int(row), int(number)) for row, number in _OLD_OR_NEW_COLUMN.findall(condition)}
+        masked = self._masked.get(oid, frozenset())
+        for row, number in [*compared]:
+            # Of whole rows, only masked columns: to set another makes the rows differ whatever those hold.
+            if number == _WHOLE_ROW:
+                compared.remove((row, number))
+                compared.update((row, masked_number) for masked_number in masked)
+        numbers = {number for _, number in compared}
+        return _Rule(oid, numbers, compares_masked_values=len([pair for pair in compared if pair[1] in masked]) > 1)
+
+    def _find_bound(self, columns: Sequence[_Column], rules: Iterable[_Rule]) -> None:
+        """Find the columns that a rule compares with masked ones."""
         sources: dict[int, dict[int, set[int]]] = defaultdict(dict)
         for column in columns:
             if column.generated_from is not None and column.relation in self._masked:
                 sources[column.relation][column.number] = _parse_sources(column.generated_from)
         bound: dict[int, set[int]] = defaultdict(set)
-        for oid, compared in rules:
-            masked = self._masked.get(oid, frozenset())
-            if masked.isdisjoint(compared):
+        for rule in rules:
+            masked = self._masked.get(rule.relation, frozenset())
+            if masked.isdisjoint(rule.columns):
                 continue
-            generated = sources[oid]
+            generated = sources[rule.relation]
             # A generated column is made of stored ones only.
-            stored = (compared - generated.keys()).union(*(generated[number] for number in compared & generated.keys()))
+            stored = rule.columns - generated.keys()
+            stored = stored.union(*(generated[number] for number in rule.columns & generated.keys()))
             # A masked column that is set alone tells nothing of others.
-            bound[oid] |= stored if len(stored & masked) > 1 else stored - masked
+            if rule.compares_masked_values or len(stored & masked) > 1:
+                bound[rule.relation] |= stored
+            else:
+                bound[rule.relation] |= stored - masked
         self._bound = {oid: _names_of(self._numbers[oid], numbers) for oid, numbers in bound.items()}
+
+    def _bind_referenced(self, foreign_keys: Sequence[_ForeignKey]) -> None:
+        """Bind the keys that masked columns point to, and the rows that take such a row with them."""
+        self._referenced = set()
+        for key in foreign_keys:
+            if key.columns.isdisjoint(self._masked.get(key.relation, frozenset())):
+                continue
+            names = _names_of(self._numbers[key.referenced], key.referenced_columns)
+            self._bound[key.referenced] = self._bound.get(key.referenced, frozenset()) | names
+            self._referenced.add(key.referenced)
+        cascading = [key for key in foreign_keys if key.deletes]
+        reached = self._referenced
+        while reached:
+            reached = {key.referenced for key in cascading if key.relation in reached} - self._referenced
+            self._referenced |= reached
 
     def _mask_listed(self, numbers: Mapping[int, Mapping[str, int]], masked: dict[int, set[int]]) -> str | None:
         """Mask what the operator lists; returns the first that is not there."""
