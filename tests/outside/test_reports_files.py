@@ -421,3 +421,51 @@ async def test_a_folder_that_can_not_be_read_stops_no_search(tmp_path: Path) -> 
             assert not failed and "ok/a.md:1:needle here" in said and "could not be opened: locked" in said
     finally:
         (tmp_path / "locked").chmod(0o700)
+
+
+def write_old_zip(path: Path, encoding: str, files: dict[str, str]) -> None:
+    """Write an archive whose names are in an encoding that it does not say, as Windows of other languages do."""
+    raw_names = {name: name.encode(encoding) for name in files}
+    places = {name: f"{number:@>{len(raw_names[name])}}" for number, name in enumerate(files)}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(places[name], content)
+    data = path.read_bytes()
+    for name, place in places.items():
+        data = data.replace(place.encode(), raw_names[name])
+    path.write_bytes(data)
+
+
+@pytest.mark.reported("kuba--/zip#233")
+@pytest.mark.reported("nih-at/libzip#212")
+@pytest.mark.reported("ib/xarchiver#224")
+@pytest.mark.parametrize(
+    ("encoding", "names", "label"),
+    [
+        ("gbk", ["蝴蝶代码与烧录工具/说明.txt", "报告2026.csv"], "gbk"),
+        ("gbk", ["照片.jpg"], "gbk"),
+        ("shift_jis", ["新しいフォルダ/新しいテキスト ドキュメント.txt", "ソ835C.txt"], "cp932"),
+        ("big5", ["尤里的陰謀v1.0/二月.pdf"], "big5"),
+        ("cp949", ["보고서.hwp", "사진/여행.jpg", "새 폴더/문서.txt"], "cp949"),
+        ("cp866", ["Документы/Отчёт за год.txt", "ОТЧЕТ.DOC"], "cp866"),
+        ("utf-8", ["Müller/说明.txt"], ""),
+        ("cp437", ["Müller/Straße.txt", "Größe/Größe.xls", "élève à côté.txt", "première pièce.doc", "ÄÖÜ.txt"], ""),
+        ("cp437", ["señor/año.txt", "naïve forêt.txt"], ""),
+    ],
+)
+async def test_names_in_an_archive_are_read_in_the_encoding_that_they_look_like(
+    encoding: str, names: list[str], label: str, tmp_path: Path
+) -> None:
+    write_old_zip(tmp_path / "a.zip", encoding, {name: f"in {name}" for name in names})
+    async with serving(tmp_path) as client:
+        failed, listing = await call(client, "read_text", path="a.zip")
+        assert not failed and [line.split("\t")[0] for line in listing.splitlines()[1:] if line] == names, listing
+        first_line = listing.splitlines()[0]
+        assert (f"names read as {label}, which they look like" in first_line) if label else "read as" not in first_line
+        for name in names:
+            assert f"in {name}" in (await call(client, "read_text", path=f"a.zip!/{name}"))[1]
+        failed, unpacked = await call(client, "copy_file", source="a.zip!/", target="there")
+        assert not failed and bool(label) == ("names read as" in unpacked), unpacked
+    assert {str(path.relative_to(tmp_path / "there")) for path in (tmp_path / "there").rglob("*.*")} >= {
+        str(Path(name)) for name in names
+    }

@@ -149,7 +149,7 @@ def _unpack(
             notes: list[str] = []
         else:
             unpacked, count = stack.enter_context(_prepare_unpacked_folder(archive, resolved_target, target))
-            notes = [f"{count:,} files"]
+            notes = ["1 file" if count == 1 else f"{count:,} files"]
         apply([unpacked], journal_entry)
     return MoveResult("unpacked", source.display, target.display, [*notes, *archive.notes()])
 

@@ -318,11 +318,21 @@ def _send_file(pipes: _Pipes, file: BinaryIO, kind: Kind | None) -> None:
     """Send a file as text where it is a document or an archive, else as it is."""
     if kind in _SLOW_KINDS:
         _set_cpu_timer(PAGE_CPU_SECONDS)
+    if kind == "zip":
+        _send_listing(pipes, Zip(file))
+        return
     texts = _read_texts(file, kind)
     if texts is None or kind is None:
         _send_bytes(pipes, file)
     else:
         _send_text(pipes, texts, LABELS[kind])
+
+
+def _send_listing(pipes: _Pipes, archive: Zip) -> None:
+    label = LABELS["zip"]
+    if archive.names_encoding is not None:
+        label = f"{label}, names read as {archive.names_encoding}, which they look like"
+    _send_text(pipes, _list_members(archive, ""), label)
 
 
 _ZIP_READERS: dict[Kind, Callable[[Zip], Iterator[str]]] = {
@@ -338,7 +348,7 @@ def _read_texts(file: BinaryIO, kind: Kind | None) -> Iterable[str] | None:
     if kind in _ZIP_READERS:
         return _ZIP_READERS[kind](Zip(file))
     match kind:
-        case "zip" | "tar":
+        case "tar":
             return _list_members(_open_as_archive(file, kind), "")
         case "sheet":
             return Workbook(file).text()

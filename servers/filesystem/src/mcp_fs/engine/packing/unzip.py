@@ -22,7 +22,7 @@ from mcp_batteries.progress import report_progress
 from mcp_fs.engine.handles.flushing import TreeFlush
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.handles.syscalls import write_all
-from mcp_fs.engine.name_folding import decode_zip_name
+from mcp_fs.engine.zip_names import decode_zip_names, find_names_encoding
 from mcp_fs.models.formatting import escape_line_breaks
 from mcp_fs.policy import WritablePath
 from mcp_fs.repositories import COMPLETES_GIT_FOLDER, is_git_folder
@@ -122,8 +122,11 @@ class Archive:
         return count
 
     def notes(self) -> list[str]:
-        """Return what was left out, one phrase a reason, the first few named."""
+        """Return how names were read, and what was left out, one phrase a reason, the first few named."""
         notes: list[str] = []
+        encoding = find_names_encoding(self._file.infolist())
+        if encoding is not None:
+            notes.append(f"names read as {encoding}, which they look like")
         for reason, names in self.skipped.items():
             more = ""
             if len(names) > _MAX_NAMED:
@@ -134,8 +137,8 @@ class Archive:
     @cached_property
     def _members(self) -> Sequence[_Member]:
         members: dict[tuple[tuple[str, ...], bool], _Member] = {}
-        for info in self._file.infolist():
-            label = decode_zip_name(info)
+        infos = self._file.infolist()
+        for label, info in zip(decode_zip_names(infos), infos, strict=True):
             raw_names = label.replace("\\", "/").split("/")
             names = tuple(name for name in raw_names if name not in ("", "."))
             member = _Member(label, names, info)

@@ -17,7 +17,7 @@ from contextlib import closing
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from mcp_fs.engine.document_kinds import HEAD_BYTES, MAX_OUTPUT_BYTES, OLE, Kind, kind_of
-from mcp_fs.engine.name_folding import decode_zip_name
+from mcp_fs.engine.zip_names import decode_zip_names, find_names_encoding
 
 __all__ = [
     "Archive",
@@ -230,7 +230,13 @@ class Zip:
             if peek_head(file).startswith(OLE):
                 raise Unreadable("is of a program before 2007 under a newer name, or locked by a password") from None
             raise Unreadable(f"is damaged: {error}") from None
-        self._members = {decode_zip_name(info): info for info in self._zip.infolist()}
+        infos = self._zip.infolist()
+        self._members = dict(zip(decode_zip_names(infos), infos, strict=True))
+
+    @property
+    def names_encoding(self) -> str | None:
+        """What the names look like that don't say it; None where the format does."""
+        return find_names_encoding(self._zip.infolist())
 
     def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
         for name, info in self._members.items():
