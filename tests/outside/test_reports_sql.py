@@ -88,3 +88,38 @@ async def test_a_comment_at_the_end_comments_nothing_of_ours_away(package: str, 
         for ending in (" -- all of them", " /* all of them */", ";", "; -- all", "\n--"):
             done = await wire.call("query_rows", sql=f"SELECT count(*) FROM sales{ending}")
             assert not done.get("isError") and "[3]" in postgres.text_of(done), ending
+
+
+@pytest.mark.reported("TablePlus/TablePlus#3926")
+@pytest.mark.reported("pawelsalawa/letos#2608")
+@pytest.mark.reported("wireservice/csvkit#977")
+@each_engine
+async def test_codes_that_become_numbers_are_told(package: str, tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("batch,rate,label\n07867,1.10,007\n12,1.1,010\n0055,0.5,1\n", "utf-8")
+    (tmp_path / "plain.csv").write_text("batch,rate,label\n0,1.10,007\n,0.50,010\n", "utf-8")
+    (tmp_path / "codes.jsonl").write_text('{"batch": "0001"}\n{"batch": 7}\n', "utf-8")
+    table = "CREATE TABLE codes (batch int, rate numeric, label text)"
+    if package == "mcp_sqlite":
+        sqlite.run(tmp_path / "a.db", table)
+        serving = sqlite.served("--write", "--files", tmp_path, tmp_path / "a.db")
+    else:
+        base = postgres.make(table)
+        serving = postgres.inside("--write", "--files", tmp_path, base.url("owner"))
+    async with serving as wire:
+        for dry_run in (True, False):
+            said = postgres.text_of(await wire.call("copy_from_file", file="codes.csv", table="codes", dry_run=dry_run))
+            assert "so `007` is 7" in said and "`batch` in 2 records, the first" in said, said
+            assert "07867" in said and "`rate`" not in said and "`label`" not in said, said
+        said = postgres.text_of(await wire.call("copy_from_file", file="codes.jsonl", table="codes"))
+        assert "`batch` in 1 record, the first" in said and "0001" in said, said
+        said = postgres.text_of(await wire.call("copy_from_file", file="plain.csv", table="codes"))
+        assert "2 rows" in said and "Kept as numbers" not in said, said
+
+
+@pytest.mark.reported("TablePlus/TablePlus#3926")
+async def test_a_column_called_string_makes_numbers_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("batch,version,hex\n7867,1.10,5E92\n12,1.1,AB12\n", "utf-8")
+    sqlite.run(tmp_path / "a.db", "CREATE TABLE codes (batch string, version string, hex string, note any)")
+    async with sqlite.served("--write", "--files", tmp_path, tmp_path / "a.db") as wire:
+        said = postgres.text_of(await wire.call("copy_from_file", file="codes.csv", table="codes"))
+    assert '`1.10` 1.1: `version` in 1 record, the first "1.10" in record 1; `hex` in 1 record' in said, said

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mcp_batteries.scratch import Scratch
 from mcp_batteries.sql.results.changes import Export, Import
 from mcp_sqlite.engine.requests import to_request
@@ -53,8 +55,16 @@ async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *,
         written=answer["dialect"],
         records=answer["records"],
         texts=answer["texts"],
+        notes=_explain_codes(answer["codes"]),
         replaced=answer["replaced"],
     )
+
+
+def _explain_codes(columns: Sequence[str]) -> list[str]:
+    """Return what became of codes, which look like numbers, in columns that make numbers of texts."""
+    if not columns:
+        return []
+    return [f"Kept as numbers, so `007` is 7 and `1.10` 1.1: {'; '.join(columns)}. Type TEXT keeps such codes."]
 
 
 async def back_up(pool: WorkerPool, scratch: Scratch, database: WholeDatabase, file: NewFile) -> Backup:

@@ -53,6 +53,7 @@ from mcp_postgres.engine.connection.result_values import MASK, NO_ENCODING, Colu
 from mcp_postgres.engine.connection.session import Session, fetch_json, use_catalog_path
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.engine.query.pages import stream_statement
+from mcp_postgres.engine.transfer.number_values import NumberValues
 from mcp_postgres.engine.transfer.parquet import read_records, read_types, write_parquet
 from mcp_postgres.engine.transfer.records import RELATED_KINDS, choose_classifier, column_name, design_table, parse_json
 from mcp_postgres.engine.transfer.time_values import TimeValues
@@ -475,6 +476,7 @@ async def _copy_csv(
     """
     cursor = session.cursor()
     times = TimeValues(columns)
+    numbers = NumberValues(columns)
     sent_records = 0
     has_end_mark = False
     with closing(read_csv_lines(raw, _make_problem, dialect)) as records:
@@ -485,6 +487,7 @@ async def _copy_csv(
                     # The header is the first.
                     if number:
                         times.check(record, number)
+                        numbers.check(record, number)
                 sent_records += len(texts)
                 has_end_mark = has_end_mark or any(map(_holds_end_mark, texts))
                 # PostgreSQL wants all lines to end as the first does.
@@ -495,7 +498,7 @@ async def _copy_csv(
             f"PostgreSQL reads {cursor.rowcount:,} of {sent_records - 1:,} records.",
             "A line that is `\\.` ends them: change it.",
         )
-    return _Copied(cursor.rowcount, sent_records - 1, times.describe())
+    return _Copied(cursor.rowcount, sent_records - 1, [*times.describe(), *numbers.describe()])
 
 
 def _csv_options(columns: Sequence[dict[str, Any]]) -> list[str]:
@@ -524,6 +527,7 @@ async def _copy_records(
 ) -> _Copied:
     cursor = session.cursor()
     times = TimeValues(columns)
+    numbers = NumberValues(columns)
     sent_records = 0
     with closing(records):
         await run_in_thread(lambda cancel: next(records))
@@ -531,12 +535,13 @@ async def _copy_records(
             while batch := await run_in_thread(lambda cancel: list(itertools.islice(records, _BATCH_RECORDS))):
                 for number, row in enumerate(batch, sent_records + 1):
                     times.check(row, number)
+                    numbers.check(row, number)
                     pairs = zip(row, columns, strict=True)
                     await copy.write_row(
                         [_encode_value(value, column, json_as_text=json_as_text) for value, column in pairs]
                     )
                 sent_records += len(batch)
-    return _Copied(cursor.rowcount, sent_records, times.describe())
+    return _Copied(cursor.rowcount, sent_records, [*times.describe(), *numbers.describe()])
 
 
 def _encode_value(value: Any, column: dict[str, Any], *, json_as_text: bool) -> str | None:

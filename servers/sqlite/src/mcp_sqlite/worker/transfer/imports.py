@@ -45,6 +45,10 @@ _TEXT_OR_BLOB_TYPE = re.compile("CHAR|CLOB|TEXT|BLOB", re.IGNORECASE)
 # Types that are about numbers; SQLite lets texts into their columns, and takes them for 0 in sums.
 _NUMBER_TYPE = re.compile("INT|REAL|FLOA|DOUB|NUMERIC|DECIMAL|NUMBER|MONEY", re.IGNORECASE)
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*", re.ASCII)
+# Numbers that are codes: as a number, one has no zeros in front. Where the type is not about numbers, as STRING, a
+# version loses its last zero, and `1E5` its letter.
+_CODE = re.compile(r"\s*[-+]?0[0-9].*", re.ASCII)
+_CODE_OR_VERSION = re.compile(r"\s*[-+]?(?:0[0-9].*|[0-9]*\.[0-9]*0|.*[eE].*)\s*", re.ASCII)
 _MAX_QUOTED_TEXT = 30
 
 
@@ -81,7 +85,8 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         "new_columns": [],
         "contents": [],
         "dialect": importer.dialect.describe(importer.fields),
-        "texts": importer.describe_texts(),
+        "texts": importer.describe_noted(importer.texts),
+        "codes": importer.describe_noted(importer.codes),
         "replaced": replaced_row_count,
     }
     if new_table is not None:
@@ -120,8 +125,8 @@ def _plan_table(database: Database, source: RecordFile, table: str, *, is_dry_ru
 
 
 @dataclass
-class _TextsAmongNumbers:
-    """The values for a column of numbers that are none, the first of them, and the number of its record."""
+class _NotedValues:
+    """Values for a column that come in unlike most: the first of them, the number of its record, and how many."""
 
     first: str
     record_number: int
@@ -138,6 +143,8 @@ class _Import:
         integer_positions: the fields for columns that keep an integer beyond 64 bits only about.
         number_positions: the fields for columns of numbers, and whether these have to have a value.
         texts: by the position of the field, what is in such a column and no number.
+        code_patterns: by the position of the field, what a column that makes numbers of texts does not keep as it is.
+        codes: by the position of the field, what was of this form.
         record_count: the number of the record that is inserted now; of all at the end.
         row_count: how many rows came of them: a trigger or a constraint may leave some out.
     """
@@ -152,7 +159,9 @@ class _Import:
     columns: list[str] = field(default_factory=list[str])
     integer_positions: list[int] = field(default_factory=list[int])
     number_positions: dict[int, bool] = field(default_factory=dict[int, bool])
-    texts: dict[int, _TextsAmongNumbers] = field(default_factory=dict[int, _TextsAmongNumbers])
+    texts: dict[int, _NotedValues] = field(default_factory=dict[int, _NotedValues])
+    code_patterns: dict[int, re.Pattern[str]] = field(default_factory=dict[int, re.Pattern[str]])
+    codes: dict[int, _NotedValues] = field(default_factory=dict[int, _NotedValues])
     record_count: int = 0
     row_count: int = 0
 
@@ -176,6 +185,11 @@ class _Import:
             position: name in required
             for position, name in enumerate(self.columns)
             if _NUMBER_TYPE.search(types[name]) and not _TEXT_OR_BLOB_TYPE.search(types[name])
+        }
+        self.code_patterns = {
+            position: _CODE if _NUMBER_TYPE.search(types[name]) else _CODE_OR_VERSION
+            for position, name in enumerate(self.columns)
+            if _is_numeric(types[name]) and types[name].upper() != "ANY"
         }
         records = self.source.with_nulls(records, [name not in required for name in self.columns])
         if not self.columns:
@@ -253,6 +267,8 @@ class _Import:
                 self._check_integer(position, values[position])
             for position, is_required in self.number_positions.items():
                 self._check_number(position, values[position], is_required=is_required)
+            for position, pattern in self.code_patterns.items():
+                self._note_code(position, values[position], pattern)
             yield cast("list[Any]", parse_parameters(values))
 
     def _check_integer(self, position: int, value: Any) -> None:
@@ -285,20 +301,28 @@ class _Import:
                 f"Record {self.record_count}: `{self.columns[position]}` is empty, and NOT NULL in the table.",
                 f"Fill it, leave the field out where the column has a DEFAULT, or {self._spell_insert()}.",
             )
-        texts = self.texts.setdefault(position, _TextsAmongNumbers(value, self.record_count))
-        texts.count += 1
+        self._note(self.texts, position, value)
 
-    def describe_texts(self) -> list[str]:
-        """Return which columns of numbers got texts; with the first, unless only a part of the database is served."""
+    def _note_code(self, position: int, value: Any, pattern: re.Pattern[str]) -> None:
+        """Note a text of which a column keeps only the number."""
+        if isinstance(value, str) and pattern.fullmatch(value) and _NUMBER.fullmatch(value):
+            self._note(self.codes, position, value)
+
+    def _note(self, noted: dict[int, _NotedValues], position: int, value: str) -> None:
+        values = noted.setdefault(position, _NotedValues(value, self.record_count))
+        values.count += 1
+
+    def describe_noted(self, noted: dict[int, _NotedValues]) -> list[str]:
+        """Return the columns of noted values; with the first, unless only a part of the database is served."""
         descriptions: list[str] = []
-        for position, texts in self.texts.items():
-            records = "record" if texts.count == 1 else "records"
-            description = f"`{self.columns[position]}` in {texts.count:,} {records}"
+        for position, values in noted.items():
+            records = "record" if values.count == 1 else "records"
+            description = f"`{self.columns[position]}` in {values.count:,} {records}"
             if self.database.visible_schema is None:
-                first = texts.first
+                first = values.first
                 if len(first) > _MAX_QUOTED_TEXT:
                     first = f"{first[:_MAX_QUOTED_TEXT]}…"
-                description += f', the first "{first}" in record {texts.record_number:,}'
+                description += f', the first "{first}" in record {values.record_number:,}'
             descriptions.append(description)
         return descriptions
 
