@@ -10,7 +10,7 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_postgres.policy import Policy
 from mcp_postgres.settings import Settings
-from postgres.serving import Base, inside, major, make, text_of
+from postgres.serving import Base, cluster, inside, major, make, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -553,3 +553,54 @@ async def test_notices_of_a_million_rows_are_not_kept() -> None:
         finally:
             tracemalloc.stop()
     assert said.endswith("[5000]\n") and peak < 20_000_000
+
+
+def make_foreign() -> Base:
+    """A database with foreign tables that lead back to it: one by a wrapper that nobody knows."""
+    base = make("CREATE TABLE store (id int, name text); INSERT INTO store VALUES (1, 'a'), (2, 'b');")
+    port = cluster().wait_until_ready()
+    base.run(
+        "CREATE EXTENSION postgres_fdw;"
+        "CREATE FOREIGN DATA WRAPPER keeper HANDLER postgres_fdw_handler VALIDATOR postgres_fdw_validator;"
+    )
+    for wrapper in ("keeper", "postgres_fdw"):
+        base.run(
+            f"CREATE SERVER at_{wrapper} FOREIGN DATA WRAPPER {wrapper}"
+            f" OPTIONS (host '127.0.0.1', port '{port}', dbname '{base.name}');"
+            f"CREATE USER MAPPING FOR owner SERVER at_{wrapper} OPTIONS (user 'owner', password 'owner');"
+            f"CREATE FOREIGN TABLE by_{wrapper} (id int, name text) SERVER at_{wrapper} OPTIONS (table_name 'store');"
+            f"ALTER FOREIGN TABLE by_{wrapper} OWNER TO owner;"
+        )
+    base.run(
+        "CREATE VIEW seen AS SELECT * FROM by_keeper;"
+        "CREATE TABLE parts (id int, name text) PARTITION BY RANGE (id);"
+        "CREATE FOREIGN TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (9) SERVER at_keeper"
+        " OPTIONS (table_name 'store'); ALTER VIEW seen OWNER TO owner; ALTER TABLE parts OWNER TO owner;"
+        "ALTER FOREIGN TABLE part OWNER TO owner"
+    )
+    return base
+
+
+@pytest.mark.reported("EnterpriseDB/mysql_fdw#101")
+@pytest.mark.reported("citusdata/cstore_fdw#179")
+async def test_nothing_is_tried_that_another_server_may_keep() -> None:
+    base = make_foreign()
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+        for sql in (
+            "UPDATE by_keeper SET name = 'x' WHERE id = 1", "DELETE FROM seen", "INSERT INTO by_keeper VALUES (3, 'c')",
+            "WITH gone AS (DELETE FROM seen RETURNING id) SELECT * FROM gone",
+        ):  # fmt: skip
+            for how in ({"dry_run": True}, {"as_role": "owner"}):
+                done = await wire.call("write_rows", sql=sql, **how)
+                assert done["isError"] and "`public.by_keeper` of `keeper` can't be tried" in text_of(done), sql
+        said = text_of(await wire.call("write_rows", sql="INSERT INTO parts VALUES (3, 'c')", dry_run=True))
+        assert "may have kept it:\n`public.part` of `keeper`\n" in said, said
+        for sql in (
+            "UPDATE by_postgres_fdw SET name = 'x' WHERE id = 1", "EXPLAIN DELETE FROM seen",
+            "UPDATE store SET name = 'y' FROM by_keeper k WHERE k.id = store.id",
+        ):  # fmt: skip
+            done = await wire.call("write_rows", sql=sql, dry_run=True)
+            assert not done["isError"] and "keeper`" not in text_of(done), text_of(done)
+        done = await wire.call("write_rows", sql="UPDATE by_keeper SET name = 'z' WHERE id = 1")
+        assert not done["isError"], text_of(done)
+    assert base.rows("SELECT id, name FROM store ORDER BY id") == [(1, "z"), (2, "b")]

@@ -16,6 +16,7 @@ from mcp_batteries.sql.results.rows import RowPage
 from mcp_postgres.engine.admission.explained import Explained, parse_explain
 from mcp_postgres.engine.admission.statements import judge, result_columns
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME
+from mcp_postgres.engine.change.foreign_writes import read_foreign_writes, refuse_untried_write
 from mcp_postgres.engine.connection.errors import to_problem
 from mcp_postgres.engine.connection.pipeline import Answer
 from mcp_postgres.engine.connection.result_values import RowWriter
@@ -57,9 +58,11 @@ class RowStatements:
         request: the change.
         pages: keeps what the statements return, for later pages.
         limit: rows that are returned at once.
+        is_tried: whether all is rolled back.
     """
 
-    def __init__(self, session: Session, request: Changes, pages: ResultPages, limit: int) -> None:
+    def __init__(self, session: Session, request: Changes, pages: ResultPages, limit: int, *, is_tried: bool) -> None:
+        self.is_tried = is_tried
         self.session = session
         self.request = request
         self.pages = pages
@@ -78,6 +81,8 @@ class RowStatements:
         if _TRUNCATE.match(head):
             return await self._truncate(part)
         masked = await self._admit(part)
+        if self.is_tried:
+            refuse_untried_write(await read_foreign_writes(self.session))
         keep_settings_apart(self.session, part.sql)
         await self._set_role(acting=True)
         (answer,) = await self.session.run_pipeline((part.sql, part.parameters))

@@ -23,6 +23,7 @@ from mcp_postgres.engine.change.commit import (
     can_reach_server,
 )
 from mcp_postgres.engine.change.effects import Effects, RowChanges
+from mcp_postgres.engine.change.foreign_writes import describe_foreign_writes, read_foreign_writes
 from mcp_postgres.engine.change.lagging_sequences import explain_duplicate
 from mcp_postgres.engine.change.non_transactional import NON_TRANSACTIONAL, run_non_transactional
 from mcp_postgres.engine.change.objects import NAMED_OPTIONS_SETTING
@@ -120,7 +121,7 @@ class _ChangeRun:
         self.session = session
         self.request = request
         self.dry_run = dry_run
-        self.rows = RowStatements(session, request, pages, limit)
+        self.rows = RowStatements(session, request, pages, limit, is_tried=dry_run)
         self.changes_schema = isinstance(request, Migration)
         self.row_changes = RowChanges(session)
         self.effects: Effects | None = None
@@ -255,6 +256,8 @@ class _ChangeRun:
         if not self.dry_run:
             await session.commit(COMMIT)
             return Change(steps, self.dry_run, changed_objects, findings=self._describe_warnings())
+        if any(step.action != "EXPLAIN" for step in steps):
+            findings = [*describe_foreign_writes(await read_foreign_writes(session)), *findings]
         samples: Sequence[Sample] = ()
         if not session.audit.closed and not session.audit.visible.schema:
             samples = await self.effects.samples(keep="mcp_before")
