@@ -604,3 +604,11 @@ async def test_nothing_is_tried_that_another_server_may_keep() -> None:
         done = await wire.call("write_rows", sql="UPDATE by_keeper SET name = 'z' WHERE id = 1")
         assert not done["isError"], text_of(done)
     assert base.rows("SELECT id, name FROM store ORDER BY id") == [(1, "z"), (2, "b")]
+
+
+@pytest.mark.reported("snaga/monetdb_fdw#5")
+async def test_a_foreign_table_is_not_left_out_of_counts_without_a_word() -> None:
+    async with inside(f"app={make_foreign().url('owner')}") as wire:
+        said = text_of(await wire.call("list_objects", kind="counts"))
+    assert "- public.store 2 rows\n" in said, said
+    assert "- public.by_keeper not counted: its rows are on another server, `query_rows` can count them\n" in said

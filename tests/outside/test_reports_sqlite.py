@@ -562,3 +562,18 @@ async def test_half_a_character_in_a_file_is_named_as_that(tmp_path: Path) -> No
             assert done["isError"] and said.startswith(f"{place}There is half of a character"), said
             assert "codec" not in said and "run_check" not in said, said
         assert text_of(await wire.call("query_rows", sql="SELECT count(*) FROM t")).endswith("[0]\n")
+
+
+@pytest.mark.reported("tursodatabase/turso#9158")
+@pytest.mark.reported("antonycourtney/tad#115")
+async def test_a_sum_beyond_64_bits_is_no_wrong_figure_and_has_another_way(tmp_path: Path) -> None:
+    run(
+        tmp_path / "a.db",
+        f"CREATE TABLE t (a TEXT, n INTEGER); INSERT INTO t VALUES ('{2**63 - 1}', {2**63 - 1}), (2, 2)",
+    )
+    async with served(tmp_path / "a.db") as wire:
+        for column in ("a", "n"):
+            failed = await wire.call("query_rows", sql=f"SELECT sum({column}) FROM t")
+            assert failed["isError"] and "beyond 64 bits: `total(column)` adds" in text_of(failed), text_of(failed)
+            said = text_of(await wire.call("query_rows", sql=f"SELECT total({column}) FROM t"))
+            assert said.endswith("[9.223372036854776e+18]\n"), said

@@ -254,7 +254,7 @@ FROM pg_roles r WHERE r.rolname !~ '^pg_' AND $1::text IS NULL
 """
 _KINDS = {
     "tables": (_TABLES.format(kinds="'r', 'p', 'v', 'm', 'f'"), ""),
-    "counts": (_TABLES.format(kinds="'r', 'p', 'm'"), ""),
+    "counts": (_TABLES.format(kinds="'r', 'p', 'm', 'f'"), ""),
     "sequences": (_TABLES.format(kinds="'S'"), ""),
     "functions": (_FUNCTIONS, ", o.oid"),
     "types": (_TYPES, ", o.oid"),

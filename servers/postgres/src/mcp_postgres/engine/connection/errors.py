@@ -369,7 +369,8 @@ def _invalid_problem(report: _Report) -> Problem | None:
         case "42P18":
             return report.invalid("Name its type, as in $1::text. Use every number from $1 on.")
         case "22P02" if _ENUM_VALUE.search(report.primary):
-            return report.invalid("`list_objects` with `kind` types shows its values.")
+            # A list of types leaves out those of schemas that are not served.
+            return report.invalid("`get_table` shows the values of such a column.")
         case "23514" | "23502" if report.error.diag.datatype_name:
             return report.invalid("`list_objects` with `kind` types shows what it takes.")
         case "23514" if report.primary.startswith("no partition"):

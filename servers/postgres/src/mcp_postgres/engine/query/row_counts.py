@@ -45,6 +45,9 @@ class _RowCounter:
         name = str(table["spelled"])
         if table["locked"]:
             return RowCount(name, None, table["locked"])
+        if table["kind"] == "foreign table":
+            # All rows may have to come from a server that is slow, or does not answer.
+            return RowCount(name, None, "its rows are on another server, `query_rows` can count them")
         # A child's rows are its own; those of what has no line, partitions and crowds of children, are the table's.
         counts_children = table["kind"] == "partitioned table" or table["children"] is not None
         only = "" if counts_children else "ONLY "

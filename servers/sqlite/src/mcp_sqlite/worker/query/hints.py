@@ -209,6 +209,8 @@ def _explain_message(message: str) -> str:
         return "It is sqlite-vec's; the operator can start the server with `--sqlite-vec`."
     if "constraint is required on vec0 knn queries" in message:
         return "Say how many: `WHERE embedding MATCH ? AND k = 10 ORDER BY distance`."
+    if message == "integer overflow":
+        return "It is beyond 64 bits: `total(column)` adds in floating point, of which 15 digits are exact."
     if _OTHER_TOOLS.match(message):
         return "`list_tables` and `get_table` tell what there is."
     return ""
