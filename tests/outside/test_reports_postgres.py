@@ -612,3 +612,41 @@ async def test_a_foreign_table_is_not_left_out_of_counts_without_a_word() -> Non
         said = text_of(await wire.call("list_objects", kind="counts"))
     assert "- public.store 2 rows\n" in said, said
     assert "- public.by_keeper not counted: its rows are on another server, `query_rows` can count them\n" in said
+
+
+@pytest.mark.reported("yugabyte/yugabyte-db#27389")
+@pytest.mark.reported("heroku/heroku-pg-extras#67")
+async def test_what_a_foreign_server_says_is_not_taken_for_our_own_database() -> None:
+    base = make_foreign()
+    base.run(
+        "CREATE SERVER away FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '1');"
+        "CREATE USER MAPPING FOR owner SERVER away OPTIONS (user 'owner', password 'hush');"
+        "CREATE FOREIGN TABLE lost (id int) SERVER away; CREATE TABLE locked (id int);"
+        "CREATE FOREIGN TABLE narrow (id int, more int) SERVER at_postgres_fdw OPTIONS (table_name 'store');"
+        "CREATE FOREIGN TABLE missing (id int) SERVER at_postgres_fdw OPTIONS (table_name 'nowhere');"
+        "CREATE FOREIGN TABLE closed (id int) SERVER at_postgres_fdw OPTIONS (table_name 'locked');"
+        "GRANT ALL ON lost, narrow, missing, closed TO owner"
+    )
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+        for tool, sql in (("query_rows", "SELECT * FROM lost"), ("write_rows", "INSERT INTO lost VALUES (1)")):
+            done = await wire.call(tool, sql=sql)
+            assert done["isError"] and "The server of a foreign table can't be reached" in text_of(done), text_of(done)
+            assert "was lost" not in text_of(done) and "127.0.0.1" not in text_of(done) and "hush" not in text_of(done)
+        for table in ("narrow", "missing", "closed"):
+            done = await wire.call("query_rows", sql=f"SELECT * FROM {table}")
+            said = text_of(done)
+            assert done["isError"] and "The server of a foreign table says" in said and "Did you mean" not in said, said
+        assert text_of(await wire.call("query_rows", sql="SELECT count(*) FROM by_postgres_fdw")).endswith("[2]\n")
+
+
+@pytest.mark.reported("graphprotocol/graph-node#4327")
+@pytest.mark.reported("onaio/onadata#906")
+async def test_a_query_that_a_standby_stopped_is_not_said_to_wait_for_others() -> None:
+    base = make(
+        "CREATE FUNCTION stopped() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION"
+        " 'canceling statement due to conflict with recovery' USING ERRCODE = '40001'; END $$;"
+    )
+    async with inside(base.url()) as wire:
+        done = await wire.call("query_rows", sql="SELECT stopped()")
+    said = text_of(done)
+    assert done["isError"] and "The standby stopped it" in said and "`hot_standby_feedback`" in said, said

@@ -65,6 +65,10 @@ _LOCKED_ROW = re.compile(r'while \w+ tuple \(\d+,\d+\) in relation "(.+)"')
 # `pg_`.
 _POWERFUL_FUNCTION = re.compile(r"permission denied for function (?:pg_|lo_(?:import|export)\b)")
 _QUOTED_PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
+# The foreign data wrapper of PostgreSQL has the first, others have that of SQL/MED.
+_FOREIGN_SERVER_UNREACHABLE = ("08001", "HV00N")
+# How the context of an error of `postgres_fdw` begins.
+_REMOTE_COMMAND = "remote SQL command: "
 _DUPLICATE_KEY = "23505"
 # The next move, where PostgreSQL tells none.
 _NEXT_MOVES = {
@@ -286,6 +290,7 @@ def to_problem(error: psycopg.Error, database: str, *, prefix_length: int = 0) -
     report = _Report.of(error, prefix_length)
     return (
         _interrupted_problem(report)
+        or _foreign_problem(report)
         or _refused_problem(report, database)
         or _missing_problem(report)
         or _invalid_problem(report)
@@ -311,10 +316,32 @@ def _interrupted_problem(report: _Report) -> Problem | None:
                 "Try again a little later.",
                 row_table=row[1] if row else None,
             )
+        case "40001" if "conflict with recovery" in report.primary:
+            return Conflict(
+                f"The standby stopped it to follow its primary: {report.quoted}.",
+                "Try again, with less at once. The operator can set `hot_standby_feedback`, or serve the primary.",
+            )
         case "40001":
             return Conflict(f"Other sessions hold what it needs: {report.quoted}.", "Try again a little later.")
         case _:
             return None
+
+
+def _foreign_problem(report: _Report) -> Problem | None:
+    """Return the problem for what the server of a foreign table says, or that it can't be reached."""
+    diag = report.error.diag
+    # PostgreSQL itself ends its connection by FATAL.
+    if report.state in _FOREIGN_SERVER_UNREACHABLE and diag.severity_nonlocalized == "ERROR":
+        return Unavailable(
+            f"The server of a foreign table can't be reached: {report.quoted}.",
+            "Leave the table out: `get_table` names its server, which the operator can look at.",
+        )
+    if _REMOTE_COMMAND in (diag.context or "") and report.state.startswith(("08", "42")):
+        return Invalid(
+            f"The server of a foreign table says {report.quoted}.",
+            "The table there, or what its role may do, may differ: the operator can compare it with the foreign table.",
+        )
+    return None
 
 
 def _refused_problem(report: _Report, database: str) -> Problem | None:
