@@ -123,3 +123,12 @@ async def test_a_column_called_string_makes_numbers_and_says_so(tmp_path: Path) 
     async with sqlite.served("--write", "--files", tmp_path, tmp_path / "a.db") as wire:
         said = postgres.text_of(await wire.call("copy_from_file", file="codes.csv", table="codes"))
     assert '`1.10` 1.1: `version` in 1 record, the first "1.10" in record 1; `hex` in 1 record' in said, said
+
+
+@pytest.mark.reported("pawelsalawa/letos#2608")
+async def test_versions_in_a_file_that_are_one_number_are_told(tmp_path: Path) -> None:
+    (tmp_path / "versions.csv").write_text("id,version,price\n1,1.1,2.50\n2,1.2,2.00\n3,1.10,3.75\n", "utf-8")
+    sqlite.run(tmp_path / "a.db", "CREATE TABLE t (id integer)")
+    async with sqlite.served("--files", tmp_path, tmp_path / "a.db") as wire:
+        said = postgres.text_of(await wire.call("query_rows", sql="SELECT DISTINCT version FROM 'versions.csv'"))
+    assert "`version` is numbers, so 1.1 and 1.10 are one value" in said and "price" not in said, said

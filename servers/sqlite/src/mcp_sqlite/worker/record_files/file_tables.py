@@ -26,7 +26,12 @@ from mcp_sqlite.worker.connection.visible_schema import temporary_objects_allowe
 from mcp_sqlite.worker.language.failure import Failure, primary_code, refuse_half_character
 from mcp_sqlite.worker.language.parameters import parse_parameters
 from mcp_sqlite.worker.language.tokens import EXPLAIN_PREFIX
-from mcp_sqlite.worker.record_files.infer_schema import InferredTable, find_numeric_texts, infer_table
+from mcp_sqlite.worker.record_files.infer_schema import (
+    InferredTable,
+    find_merged_numbers,
+    find_numeric_texts,
+    infer_table,
+)
 from mcp_sqlite.worker.record_files.record_file import ENDINGS, RecordFile
 from mcp_sqlite.worker.schema import lookup
 
@@ -144,6 +149,7 @@ def _load_file(database: Database, folder: str, name: str) -> None:
     notes = [
         loaded.dialect.describe(loaded.table.fields),
         *_describe_numeric_texts(database, name, loaded, numeric_texts),
+        *_describe_merged_numbers(loaded),
     ]
     database.file_tables[name] = ", ".join(filter(None, notes))
 
@@ -198,6 +204,15 @@ def _insert_records(
     finally:
         if database.connection.in_transaction:
             database.run_internal("RELEASE file")
+
+
+def _describe_merged_numbers(loaded: _LoadedFile) -> list[str]:
+    """Return notes on columns of numbers that may be versions or other codes."""
+    merged = find_merged_numbers(loaded.table.columns, loaded.sample)
+    return [
+        f"`{str(loaded.table.fields[position]).strip()}` is numbers, so {first} and {second} are one value"
+        for position, (first, second) in [*merged.items()][:_MAX_NAMED_COLUMNS]
+    ]
 
 
 def _describe_numeric_texts(database: Database, table: str, loaded: _LoadedFile, positions: list[int]) -> list[str]:

@@ -11,7 +11,14 @@ from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.transfer.records import infer_column_kinds, refuse_unusable_names
 from mcp_sqlite.worker.language.failure import Failure
 
-__all__ = ["NUMBER_KINDS", "InferredTable", "choose_classifier", "find_numeric_texts", "infer_table"]
+__all__ = [
+    "NUMBER_KINDS",
+    "InferredTable",
+    "choose_classifier",
+    "find_merged_numbers",
+    "find_numeric_texts",
+    "infer_table",
+]
 
 # Kinds that a column of numbers can have together.
 NUMBER_KINDS = (frozenset(("INTEGER", "LONG")), frozenset(("INTEGER", "REAL")))
@@ -27,6 +34,7 @@ _WRITTEN_NUMBER = re.compile(
     r"[-(]?[$€£¥]?(?:[0-9]{1,3}(?:[.,' \u00a0\u202f][0-9]{3})+|[0-9]+)(?:[.,][0-9]+)? ?[$€£¥%]?\)?-?"
 )
 _CODE = re.compile(r"0[0-9]+")
+_DECIMAL = re.compile(r"[0-9]+\.[0-9]+", re.ASCII)
 
 
 class InferredTable(NamedTuple):
@@ -89,6 +97,27 @@ def find_numeric_texts(columns: Sequence[str], sample: Sequence[Sequence[str]]) 
         if number_count * 2 > len(values) and not any(map(_CODE.fullmatch, values)):
             positions.append(position)
     return positions
+
+
+def find_merged_numbers(columns: Sequence[str], sample: Sequence[Sequence[str]]) -> dict[int, tuple[str, str]]:
+    """Return by the position of a column two of its texts that are one number: `1.1` and `1.10` are two versions.
+
+    Args:
+        columns: as `infer_table` defines them.
+        sample: some records.
+    """
+    merged: dict[int, tuple[str, str]] = {}
+    for position, column in enumerate(columns):
+        if not column.endswith(" REAL"):
+            continue
+        spellings: dict[str, str] = {}
+        for value in (record[position].strip() for record in sample):
+            if _DECIMAL.fullmatch(value):
+                spelling = spellings.setdefault(value.rstrip("0"), value)
+                if spelling != value:
+                    merged[position] = (spelling, value)
+                    break
+    return merged
 
 
 def _choose_type(kinds: Collection[str], *, typed: bool) -> str:
