@@ -418,3 +418,38 @@ async def test_an_archive_is_unpacked_under_the_names_and_with_the_contents_that
     assert (tmp_path / "all/same.txt").read_text() == (tmp_path / "one.txt").read_text() == "last"
     assert (tmp_path / "all/grün/b.txt").read_text() == (tmp_path / "folder/b.txt").read_text() == "in it"
     assert await read(tmp_path, "a.zip!/same.txt") == ["last"]
+
+
+TREE_MAP = (
+    "<cx:chartSpace xmlns:cx='http://schemas.microsoft.com/office/drawing/2014/chartex'><cx:chartData>"
+    "<cx:data id='0'><cx:strDim type='cat'><cx:f>A2:B4</cx:f>"
+    "<cx:lvl ptCount='3'><cx:pt idx='0'>Oslo</cx:pt><cx:pt idx='2'>Lima</cx:pt></cx:lvl>"
+    "<cx:lvl ptCount='3'><cx:pt idx='0'>Europe</cx:pt><cx:pt idx='2'>America</cx:pt></cx:lvl></cx:strDim>"
+    "<cx:numDim type='size'><cx:f>C2:C4</cx:f><cx:lvl ptCount='3' formatCode='General'><cx:pt idx='0'>4.25</cx:pt>"
+    "<cx:pt idx='1'>-2</cx:pt><cx:pt idx='2'>3</cx:pt></cx:lvl></cx:numDim></cx:data>"
+    "<cx:data id='1'><cx:numDim type='val'><cx:lvl ptCount='1'><cx:pt idx='0'>9</cx:pt></cx:lvl></cx:numDim></cx:data>"
+    "</cx:chartData><cx:chart><cx:title><cx:tx><cx:txData><cx:v>Sales</cx:v></cx:txData></cx:tx></cx:title>"
+    "<cx:plotArea><cx:plotAreaRegion><cx:series layoutId='treemap'><cx:tx><cx:txData><cx:f>C1</cx:f><cx:v>2026</cx:v>"
+    "</cx:txData></cx:tx><cx:dataId val='0'/></cx:series>"
+    "<cx:series layoutId='waterfall'><cx:dataId val='1'/></cx:series>"
+    "</cx:plotAreaRegion><cx:axis id='1'><cx:title><cx:tx><cx:txData><cx:v>axis</cx:v></cx:txData></cx:tx></cx:title>"
+    "</cx:axis></cx:plotArea></cx:chart></cx:chartSpace>"
+)
+
+
+@pytest.mark.reported("scanny/python-pptx#371")
+@pytest.mark.reported("scanny/python-pptx#386")
+@pytest.mark.reported("scanny/python-pptx#583")
+async def test_the_figures_of_a_newer_kind_of_chart_are_read(tmp_path: Path) -> None:
+    table = [
+        "[chart: Sales]", " | Europe |  | America", " | Oslo |  | Lima", "2026 | 4.25 | -2 | 3", " | 9",
+    ]  # fmt: skip
+    write_word(tmp_path / "a.docx", f"<p>{run('text')}</p>", {"word/charts/chartEx1.xml": TREE_MAP})
+    assert await read(tmp_path, "a.docx") == ["text", "", *table]
+    slide = "<sld><p><r><t>plain</t></r></p></sld>"
+    links = relations(("r2", "chartEx", "../charts/chartEx1.xml"))
+    write_slides(
+        tmp_path / "a.pptx", slide, {"ppt/slides/_rels/slide1.xml.rels": links, "ppt/charts/chartEx1.xml": TREE_MAP}
+    )
+    lines = await read(tmp_path, "a.pptx")
+    assert lines[-len(table) :] == table, lines

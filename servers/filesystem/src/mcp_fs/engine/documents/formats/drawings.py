@@ -15,9 +15,13 @@ from mcp_fs.engine.documents.formats.office_lines import OfficeLines
 __all__ = ["read_drawings"]
 
 _CHART = re.compile(r".*/charts/chart\d*\.xml")
+# Of Office since 2016: waterfalls, tree maps, histograms and the like (MS-ODRAWXML).
+_EXTENDED_CHART = re.compile(r".*/charts/chartEx\d*\.xml")
 _DIAGRAM = re.compile(r".*/diagrams/data\d*\.xml")
 # What is on both axes of a chart, by the names of the elements.
 _AXES = {"cat": "categories", "xVal": "categories", "val": "values", "yVal": "values", "bubbleSize": "sizes"}
+# The same of extended charts, by their types.
+_EXTENDED_AXES = {"cat": "categories", "x": "categories", "val": "values", "y": "values", "size": "values"}
 _FIRST_DAY = datetime(1899, 12, 30)
 _FIRST_DAY_OF_1904 = datetime(1904, 1, 1)
 # What a format shows beside the value, as in `0 "days"`, and colours and languages.
@@ -32,15 +36,16 @@ def read_drawings(file: Zip, parts: Iterable[str]) -> Iterator[str]:
         stream = file.member(part)
         try:
             if stream is not None and _CHART.fullmatch(f"/{part}"):
-                yield from _read_chart(stream)
+                yield from _read_chart(stream, _ChartReader())
+            elif stream is not None and _EXTENDED_CHART.fullmatch(f"/{part}"):
+                yield from _read_chart(stream, _ExtendedChartReader())
             elif stream is not None and _DIAGRAM.fullmatch(f"/{part}"):
                 yield from _read_diagram(stream)
         except Unreadable as damage:
             yield f"[{part} {damage}]\n"
 
 
-def _read_chart(stream: BinaryIO) -> Iterator[str]:
-    chart = _ChartReader()
+def _read_chart(stream: BinaryIO, chart: _ChartReader) -> Iterator[str]:
     for _ in read_xml_lines(stream, chart):
         pass
     yield from chart.lines()
@@ -173,3 +178,60 @@ class _ChartReader(LineBuilder):
         except (ValueError, OverflowError):
             return self._value
         return moment.isoformat(" ").removesuffix(" 00:00:00")
+
+
+class _ExtendedChartReader(_ChartReader):
+    """Takes the figures of an extended chart: its data stand before the series that show them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._data: dict[str, _Series] = {}
+        self._data_id = ""
+
+    def _is_in_text(self) -> bool:
+        return self._parent() in ("t", "v", "pt")
+
+    def _write(self, data: str) -> None:
+        if "title" in self._path:
+            if self._path[self._path.index("title") - 1] == "chart":
+                self._title += data
+        else:
+            self._value += data
+
+    def _start_element(self, name: str, parent: str, attributes: Mapping[str, str]) -> None:
+        match name:
+            case "data":
+                self._data_id = attributes.get("id", "")
+                self._data[self._data_id] = _Series()
+            case "strDim" | "numDim":
+                self._kind = _EXTENDED_AXES.get(attributes.get("type", ""), "")
+                self._level = 0
+            case "lvl":
+                self._format = attributes.get("formatCode", "")
+                if self._level:
+                    self._kind = f"categories {self._level}"
+                self._level += 1
+            case "pt":
+                self._index = int(attributes.get("idx", "0"))
+                self._value = ""
+            case "v":
+                self._value = ""
+            case "series":
+                self._series.append(_Series())
+            case "dataId" if self._series:
+                self._series[-1].points.update(self._data.get(attributes.get("val", ""), _Series()).points)
+            case _:
+                pass
+
+    def _end_element(self, name: str, parent: str) -> None:
+        match name:
+            case "p":
+                self._title += " "
+            case "pt" if self._kind and self._data:
+                self._data[self._data_id].points.setdefault(self._kind, {})[self._index] = self._shown_value()
+            case "v" if self._series and "series" in self._path and "title" not in self._path:
+                self._series[-1].points["name"] = {0: self._value}
+            case "strDim" | "numDim":
+                self._kind = ""
+            case _:
+                pass
