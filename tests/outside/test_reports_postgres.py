@@ -643,10 +643,14 @@ async def test_what_a_foreign_server_says_is_not_taken_for_our_own_database() ->
 @pytest.mark.reported("onaio/onadata#906")
 async def test_a_query_that_a_standby_stopped_is_not_said_to_wait_for_others() -> None:
     base = make(
-        "CREATE FUNCTION stopped() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION"
-        " 'canceling statement due to conflict with recovery' USING ERRCODE = '40001'; END $$;"
+        "CREATE TABLE replayed (id int);"
+        "CREATE FUNCTION stopped() RETURNS int LANGUAGE plpgsql AS $$ BEGIN IF NOT EXISTS (SELECT FROM replayed) THEN"
+        " RAISE EXCEPTION 'canceling statement due to conflict with recovery' USING ERRCODE = '40001'; END IF;"
+        " RETURN 7; END $$;"
     )
     async with inside(base.url()) as wire:
         done = await wire.call("query_rows", sql="SELECT stopped()")
-    said = text_of(done)
-    assert done["isError"] and "The standby stopped it" in said and "`hot_standby_feedback`" in said, said
+        said = text_of(done)
+        assert done["isError"] and "The standby stopped it" in said and "`hot_standby_feedback`" in said, said
+        base.run("INSERT INTO replayed VALUES (1)", "owner")
+        assert text_of(await wire.call("query_rows", sql="SELECT stopped()")).endswith("[7]\n")

@@ -27,6 +27,11 @@ STEPS = (
         _GROWS,
         f"{_CHAOS}::test_what_the_server_runs_out_of_is_said",
     ),
+    Step(
+        "Try again, with less at once. The operator can set `hot_standby_feedback`, or serve the primary.",
+        "the standby has replayed what was in its way; a shorter query is in nobody's way",
+        "tests/outside/test_reports_postgres.py::test_a_query_that_a_standby_stopped_is_not_said_to_wait_for_others",
+    ),
     Step("Ask for less.", _GROWS, f"{_CHAOS}::test_what_the_server_runs_out_of_is_said"),
     Step(
         "Ask for less; if that ends alike, the operator can free disk space.",
