@@ -139,7 +139,7 @@ async def test_a_change_that_a_script_prints_says_how_things_are_then(tmp_path: 
     async with serving("--write", "--tools=default,call_tools", made.path) as asking:
         answer = await asking("call_tools", script=script)
     oid = made.git("rev-parse", "--short=12", "side").strip()
-    _, state, undo, remark, *_ = answer.splitlines()
+    state, undo, remark, *_ = answer.splitlines()
     assert state == f"[side {oid}; 1 other file not committed]" == remark
     assert undo.startswith("undo: ") and answer.count(f"[side {oid}; ") == 3
 

@@ -193,7 +193,10 @@ async def test_it_changes_nothing_unless_the_operator_names_the_tool() -> None:
         assert await served.run(f"{script}; say_word({{word: 'b'}})") == f"{note}\nbefore\nafter"
         assert served.room.said == ["a", "b"]
         failed, text = await served.try_to_run("say_word({word: 'c'}); get_price({fruit: 'nut'})")
-        assert failed and "[calls that could change something: 1 say_word]" in text
+        assert failed and text.endswith(
+            "[calls that could change something: 1 say_word]\n"
+            "[made already, so leave them out of the next script:\nsaid c]"
+        )
 
 
 async def test_scripts_that_make_changes_have_a_tool_of_their_own(tmp_path: Path) -> None:
@@ -201,7 +204,8 @@ async def test_scripts_that_make_changes_have_a_tool_of_their_own(tmp_path: Path
     async with Served(audit=tmp_path / "audit") as served:
         answer = await served.client.call_tool("run_script", {"script": script})
         assert not answer.is_error and served.room.said == ["2"]
-        assert answer.content[0].model_dump()["text"] == "[calls that could change something: 1 say_word]\nsaid 2\n"
+        # What it printed is not told again.
+        assert answer.content[0].model_dump()["text"] == "said 2\n"
         found = {item.name: item.annotations for item in (await served.client.list_tools()).tools}
     assert list(found)[:2] == ["call_tools", "run_script"]
     assert found["call_tools"] and found["call_tools"].read_only_hint
@@ -309,7 +313,7 @@ async def test_a_name_like_a_cursor_asks_for_no_page(tmp_path: Path) -> None:
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
-    lists = "[read to the last page: list_directory 4 lines in 2 calls]"
+    lists = "[read whole: list_directory 4 lines in 2 calls]"
     assert answer.content[0].text == f"{lists}\n2\n2\n2\n"
 
 
@@ -410,12 +414,104 @@ async def test_printed_objects_of_one_form_are_rows_that_name_their_fields_once(
         ),
         ("[{a: 1, b: 2}, {a: 3, b: 4}]", '[{"a":1,"b":2},{"a":3,"b":4}]\n'),
         ("[{a: 1}, {a: 2}, {a: 3}]", '[{"a":1},{"a":2},{"a":3}]\n'),
-        ("[{a: 1, b: 2}, {b: 3, a: 4}, {a: 5, b: 6}]", '[{"a":1,"b":2},{"b":3,"a":4},{"a":5,"b":6}]\n'),
+        ("[{a: 1, b: 2}, {b: 3, a: 4}, {a: 5, b: 6}]", '["a","b"]\n[1,2]\n[4,3]\n[5,6]\n'),
+        ("[{a: 1, b: 2}, {a: 4, c: 3}, {a: 5, b: 6}]", '[{"a":1,"b":2},{"a":4,"c":3},{"a":5,"b":6}]\n'),
         ("[[1, 2], [3, 4], [5, 6]]", "[[1,2],[3,4],[5,6]]\n"),
         ("[{a: 1, b: 2}, null, {a: 5, b: 6}]", '[{"a":1,"b":2},null,{"a":5,"b":6}]\n'),
     ]
     for value, output in cases:
         assert (await run_alone(f"print({value})")).output == output
+
+
+async def test_printed_lines_are_a_line_each_below_their_folder() -> None:
+    many = [f"folder-of-files/{number}.txt" for number in range(4)]
+    cases = [
+        ("['a', 'b b', '[c]\\t1']", "a\nb b\n[c]\t1\n"),
+        ("1, ['a', 'b', 'c'], 2", "1\na\nb\nc\n2\n"),
+        (json.dumps(many), "folder-of-files/\n 0.txt\n 1.txt\n 2.txt\n 3.txt\n"),
+        (json.dumps(["a/1", "a/2", "http://x/y"]), "a/1\na/2\nhttp://x/y\n"),
+        # What lines can't show.
+        ("['a', 'b']", '["a","b"]\n'),
+        ("['a', 'b', 'c ']", '["a","b","c "]\n'),
+        ("['a', 'b', '']", '["a","b",""]\n'),
+        ("['a', 'b', 'c\\nd']", '["a","b","c\\nd"]\n'),
+    ]
+    for value, output in cases:
+        assert (await run_alone(f"print({value})")).output == output
+
+
+async def test_a_printed_answer_is_as_a_model_reads_it_and_the_script_has_whole_lines(tmp_path: Path) -> None:
+    folder = tmp_path / "a-folder-with-a-name"
+    folder.mkdir()
+    for number in range(20):
+        (folder / f"{number:02}").write_text("word\n")
+        os.utime(folder / f"{number:02}", (0, 0))
+    script = """
+        const list = list_directory({path: "a-folder-with-a-name"});
+        print(list);
+        print(list.lines()[0]);
+        print(search_text({pattern: "word", max_per_file: 1}));
+        print(search_text({pattern: "word", path: "a-folder-with-a-name/00"}));
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    lines = answer.content[0].text.splitlines()
+    head = ".remark: [a-folder-with-a-name: 20 entries; all changed 1970-01-01T00:00:00Z; `.lines()` has whole paths]"
+    assert lines[:2] == [head, "00\t5"]
+    assert lines[21:24] == [
+        "a-folder-with-a-name/00\t5\t1970-01-01T00:00:00Z\t",
+        ".remark: [20 matches in 20 files; `.lines()` has whole paths]",
+        "a-folder-with-a-name/",
+    ]
+    assert lines[-2:] == [".remark: [1 match in 1 file]", "a-folder-with-a-name/00:1:word"]
+
+
+async def test_a_file_that_was_read_whole_is_printed_without_a_line_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "whole").write_text("one\ntwo\n")
+    (tmp_path / "one").write_text("one")
+    script = """
+        print(read_text({path: "whole"}));
+        print(read_text({path: "whole", head: 1}));
+        print(read_text({path: "one"}));
+        print("one", read_text({path: "one"}).lines()[0]);
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    assert re.sub(r"hash \w+", "hash", answer.content[0].text).splitlines() == [
+        "one",
+        "two",
+        ".remark: [line 1 of 2, hash]",
+        "one",
+        ".remark: [line 1 of 1, hash, no line end at the end]",
+        "one",
+        "one one",
+    ]
+
+
+async def test_a_script_that_failed_says_what_it_changed_and_no_dry_run(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"{number:02}").write_text("one\n")
+    script = """
+        edit_file({path: "00", edits: [{old_text: "one", new_text: "no"}], dry_run: true});
+        print(write_file({path: "new", content: "x"}));
+        for (const path of find_files.all({glob: "[0-9][0-9]"}))
+            edit_file({path, edits: [{old_text: "one", new_text: "two"}]});
+        throw new Error("unexpected");
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("run_script", {"script": script})
+    assert isinstance(answer.content[0], TextContent) and answer.is_error
+    lines = answer.content[0].text.splitlines()
+    assert lines[:4] == [
+        "[the script failed after 33 calls: line 6: Error: unexpected]",
+        "[calls that could change something: 30 edit_file]",
+        "[made already, so leave them out of the next script:",
+        "edited 00, line 1 (+1 -1)",
+    ]
+    assert lines[8:10] == ["(5 between them)", "edited 10, line 1 (+1 -1)"]
+    assert lines[-2:] == ["edited 29, line 1 (+1 -1)]", "created new, 1 bytes"]
 
 
 async def test_a_failed_change_that_ended_the_script_is_told_once() -> None:
@@ -443,8 +539,6 @@ async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_anothe
     assert [line.partition(",")[0] for line in answer.content[0].text.splitlines() if line.startswith(".remark")] == [
         ".remark: [several answers had this text",
         ".remark: [lines 1-2 of 3",
-        ".remark: [lines 1-2 of 2",
-        ".remark: [line 1 of 1",
     ]
 
 
@@ -531,6 +625,7 @@ async def test_a_change_that_the_end_of_the_time_cut_is_told(monkeypatch: pytest
     assert failed and text == (
         f"[the script failed after 3 calls: it took longer than {seconds:.0f} s]\n"
         "[calls that could change something: 1 say_word, 1 say_word failed]\n"
+        "[made already, so leave them out of the next script:\nsaid a]\n"
         "[say_word was not finished; look whether it changed something]"
     )
 
@@ -563,8 +658,7 @@ async def test_paths_and_texts_are_whole_as_the_example_of_the_recipes_needs(tmp
     assert r'["a\\n\\n\\n"]' in text
     assert isinstance(answer.content[0], TextContent)
     assert answer.content[0].text == (
-        "[read to the last page: find_files 3 lines]\n"
-        "a-folder/another-folder-below/b.md\na-folder/another-folder-below/c.md\n"
+        "[read whole: find_files 3 lines]\na-folder/another-folder-below/b.md\na-folder/another-folder-below/c.md\n"
     )
 
 
@@ -632,7 +726,7 @@ async def test_a_column_that_a_row_has_not_is_no_value_that_is_not_set() -> None
     assert reason in (await run("return rows.filter((row) => row.merged_at).length")).error
     whole = await run("print(rows, {...rows[0]}, await Promise.resolve(rows[1]), `${rows[2].name}`, 'x' in rows[0])")
     assert not whole.error
-    assert whole.output == '["n","name"]\n[1,null]\n[2,"b"]\n[3,"c"] {"n":1,"name":null} {"n":2,"name":"b"} c false\n'
+    assert whole.output == '["n","name"]\n[1,null]\n[2,"b"]\n[3,"c"]\n{"n":1,"name":null} {"n":2,"name":"b"} c false\n'
 
 
 async def test_the_answer_tells_how_much_was_read_of_what_a_script_prints_a_part_of(tmp_path: Path) -> None:
@@ -647,11 +741,9 @@ async def test_the_answer_tells_how_much_was_read_of_what_a_script_prints_a_part
         answer = await client.call_tool("call_tools", {"script": script})
         short = await client.call_tool("call_tools", {"script": "read_text({path: '0.txt'})"})
     assert isinstance(answer.content[0], TextContent) and isinstance(short.content[0], TextContent)
-    assert (
-        answer.content[0].text
-        == "[read to the last page: read_text 6 lines in 3 calls, list_directory 3 lines]\n3\n3\n"
-    )
-    assert "last page" not in short.content[0].text
+    lists = "[read whole: read_text 6 lines in 3 calls, list_directory 3 lines]"
+    assert answer.content[0].text == f"{lists}\n3\n3\n"
+    assert "read whole" not in short.content[0].text
 
 
 async def test_what_a_list_leaves_out_is_told_with_its_length(tmp_path: Path) -> None:
@@ -673,7 +765,7 @@ async def test_what_a_list_leaves_out_is_told_with_its_length(tmp_path: Path) ->
     (tmp_path / ".hidden").write_text("needle\n")
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answered = await client.call_tool("call_tools", {"script": "search_text.all({pattern: 'needle'})"})
-    assert "[read to the last page: search_text 0 lines (left out 1 hidden (.hidden))]" in str(answered.content)
+    assert "[read whole: search_text 0 lines (left out 1 hidden (.hidden))]" in str(answered.content)
 
 
 async def test_a_list_that_was_cut_is_not_told_to_be_whole(tmp_path: Path) -> None:
@@ -691,7 +783,7 @@ async def test_a_list_that_was_cut_is_not_told_to_be_whole(tmp_path: Path) -> No
             answer = await client.call_tool("call_tools", {"script": f"return {name}.all({arguments}).length"})
             assert isinstance(answer.content[0], TextContent)
             text = answer.content[0].text
-            assert (f"read to the last page: {name} " in text) == is_whole, text
+            assert (f"read whole: {name} " in text) == is_whole, text
 
 
 async def test_lines_of_a_file_are_its_lines_whatever_they_look_like_and_however_long(tmp_path: Path) -> None:
@@ -699,7 +791,7 @@ async def test_lines_of_a_file_are_its_lines_whatever_they_look_like_and_however
     (tmp_path / "table").write_text('{"columns":["a"],"rows":[[1]]}\n')
     (tmp_path / "long").write_text(f"first\n{'x' * 30_000}\nlast\n")
     script = """
-        print([...read_text.all({path: "rows"}), ...read_text.all({path: "table"})]);
+        print(JSON.stringify([...read_text.all({path: "rows"}), ...read_text.all({path: "table"})]));
         print(read_text.all({path: "long", max_bytes: 10000}).map((line) => line.length));
     """
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
@@ -737,7 +829,7 @@ async def test_files_are_told_in_columns_that_a_script_can_split(tmp_path: Path)
     assert answer.content[0].text.splitlines() == [
         f'["below/a","2000","{time}",""] [4] ["below/link","","","link to a"]',
         '["below/a","2000"]',
-        f'["{time}","{time}","{time}"]',
+        *[time] * 3,
         "[]",
         "301 [301 matches in 2 files]",
         "[3,3]",

@@ -2,7 +2,8 @@
 
 Lines of JSON come and go. The first holds the `script`, the names of its `functions`, and of those that can change
 something, `reporting`. A call of a function is a line with its `name` and its `arguments` as JSON text, which the
-server checks, and waits for a line with the `text` of the answer and the arguments of its `next_page`, or its `error`.
+server checks, and waits for a line with the `text` of the answer, the `printed_text` that the script prints in its
+place (empty if that is the same), and the arguments of its `next_page`, or its `error`.
 What is printed is a line with `printed`. The last line has the `error` that ended the script, empty if it came to its
 end, with the `lists` that it read to their last page then.
 """

@@ -20,7 +20,14 @@
 
   // A cursor is long, and the next script asks for all pages rather than for one.
   const CURSOR = /^(.*)(?:continue with|the next page:) cursor=(?:"[^"]*"|[^\s;,\]]+)/;
+  const withoutCursor = (text) => text.replace(CURSOR, "$1.all() has more");
   const isTelling = (line) => line && !/^\[\w+\]$/.test(line);
+  // What is read from a file's first line to its last and is UTF-8 needs no line that says so.
+  const WHOLE_FILE = /^\[lines? (?:1-)?(\d+) of (\d+)(?:, hash \w+)?\]$/;
+  const isWhole = (text, line) => {
+    const [, last, total] = WHOLE_FILE.exec(line) ?? [];
+    return last !== undefined && last === total && text.endsWith("\n") && text.lines().length === Number(total);
+  };
   // The first lines in brackets of the last answers. An answer is a plain string, because scripts compare it and take it
   // apart, and nothing can be attached to one. So its line is found by the text that the script has, mostly without it.
   class Remarks {
@@ -31,7 +38,7 @@
     // Those that the script printed by itself, whose answers need no second one.
     #printedLines = new Set();
 
-    add(text, line, isInText) {
+    add(text, line, isInText, printedText) {
       // An empty text is that of the last answer, or none.
       this.#byText.delete("");
       // If another answer of this text was not printed yet, nothing tells which of the two a script prints.
@@ -39,7 +46,12 @@
       const isAmbiguous = previous !== undefined && !previous.isPrinted && previous.line !== line;
       // What is set anew without this keeps its place among the oldest.
       this.#byText.delete(text);
-      this.#byText.set(text, {line: isAmbiguous ? Remarks.#AMBIGUOUS : line, isInText, isPrinted: false});
+      this.#byText.set(text, {
+        line: isAmbiguous ? Remarks.#AMBIGUOUS : line,
+        isInText,
+        printedText: isAmbiguous ? "" : printedText,
+        isPrinted: false,
+      });
       if (this.#byText.size > Remarks.#MAX_TEXTS) this.#byText.delete(this.#byText.keys().next().value);
     }
 
@@ -51,35 +63,67 @@
       if ([...this.#byText.values()].some(({line}) => line && line === value)) this.#printedLines.add(value);
     }
 
-    // What a printed text needs before it, empty if nothing. From now on the text counts as printed.
-    headOf(text) {
+    // What is printed of a text that is an answer as it came, undefined if it is none or needs nothing before it. From
+    // now on the text counts as printed.
+    toPrint(text) {
       const entry = this.#byText.get(text);
-      if (entry === undefined) return "";
+      if (entry === undefined) return undefined;
       entry.isPrinted = true;
-      const {line, isInText} = entry;
-      if (isInText || !isTelling(line) || this.#printedLines.delete(line)) return "";
-      return `.remark: ${line.replace(CURSOR, "$1.all() has more")}`;
+      const {line, isInText, printedText} = entry;
+      if (isInText || !isTelling(line) || this.#printedLines.delete(line)) return undefined;
+      if (printedText) return `.remark: ${withoutCursor(printedText).replace("]\n", "; `.lines()` has whole paths]\n")}`;
+      if (isWhole(text, line)) return undefined;
+      const head = `.remark: ${withoutCursor(line)}`;
+      return text ? `${head}\n${text}` : head;
+    }
+
+    // One line of a text is the text itself where that has no line end, and a script that asked for it wants no more.
+    noteLines(text, lines) {
+      const entry = this.#byText.get(text);
+      if (entry !== undefined && lines.length === 1 && lines[0] === text) entry.line = "";
     }
   }
   const remarks = new Remarks();
 
   const MIN_TABLE_ROWS = 3;
   const isObject = (value) => value !== null && typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
-  // The rows of a table, if objects are of one form: their names once, then their values, an array a line.
+  // The rows of a table, if objects have the same names: these once, then their values, an array a line.
   const toTable = (value) => {
-    if (!Array.isArray(value) || value.length < MIN_TABLE_ROWS || !value.every(isObject)) return undefined;
+    if (!value.every(isObject)) return undefined;
     const names = Object.keys(value[0]);
-    const form = stringify(names);
-    const isTable = names.length > 1 && value.every((row) => stringify(Object.keys(row)) === form);
-    return isTable ? [names, ...value.map((row) => Object.values(row))] : undefined;
+    const form = stringify([...names].sort());
+    const isTable = names.length > 1 && value.every((row) => stringify(Object.keys(row).sort()) === form);
+    return isTable ? [names, ...value.map((row) => names.map((name) => row[name]))].map((row) => stringify(row, plain)) : undefined;
+  };
+  const isPlainLine = (value) => typeof value === "string" && value !== "" && value === value.trim() && !/[\0-\x08\n-\x1f\x7f-\x9f\u2028\u2029]/.test(value);
+  const FOLDER = /^[^\s:"'`()[\]]*\//;
+  // A folder must save so many characters to stand on a line of its own, as in answers that a model reads.
+  const MIN_SAVED_CHARACTERS = 20;
+  // Lines that begin with paths: a folder once, above the names in it, which begin with a space.
+  const groupByFolder = (lines) => {
+    const groups = [];
+    for (const line of lines) {
+      const [folder] = FOLDER.exec(line) ?? [""];
+      if (groups.at(-1)?.folder !== folder) groups.push({folder, names: []});
+      groups.at(-1).names.push(line.slice(folder.length));
+    }
+    return groups.flatMap(({folder, names}) => {
+      const isShorter = (folder.length - 1) * names.length - folder.length > MIN_SAVED_CHARACTERS;
+      return isShorter ? [folder, ...names.map((name) => ` ${name}`)] : names.map((name) => folder + name);
+    });
+  };
+  // The lines of an array that is longer as JSON, undefined if it is not.
+  const toPrintedLines = (value) => {
+    if (!Array.isArray(value) || value.length < MIN_TABLE_ROWS) return undefined;
+    return value.every(isPlainLine) ? groupByFolder(value) : toTable(value);
   };
 
   const show = (value) => {
     // Who prints an answer as it came reads all of it, and that this line is no part of the text.
-    const head = remarks.headOf(value);
-    if (head) return head + (value && `\n${value}`);
-    const table = toTable(value);
-    if (table) return table.map((row) => stringify(row, plain)).join("\n");
+    const answer = remarks.toPrint(value);
+    if (answer !== undefined) return answer;
+    const lines = toPrintedLines(value);
+    if (lines) return lines.join("\n");
     remarks.noteIfLine(value);
     const shown = plain("", value);
     return typeof shown === "object" ? stringify(shown, plain) : String(shown);
@@ -87,8 +131,18 @@
   // The engine hands over a string that was put together as an object, so it goes as JSON, which is written whole.
   // An empty text among others is one of the script's own.
   const showAmongOthers = (value) => (value === "" ? "" : show(value));
+  // Lines of an array are below what is printed before it, and above the rest.
+  const joinShown = (values) => {
+    let text = "";
+    values.forEach((value, number) => {
+      const isApart = number > 0 && [value, values[number - 1]].some((one) => toPrintedLines(one) !== undefined);
+      const separator = isApart ? "\n" : number > 0 ? " " : "";
+      text += separator + showAmongOthers(value);
+    });
+    return text;
+  };
   globalThis.print = (...values) => {
-    const text = values.map(values.length > 1 ? showAmongOthers : show).join(" ");
+    const text = values.length > 1 ? joinShown(values) : values.map(show).join("");
     // Answers end in a line end of their own.
     write(stringify(text.endsWith("\n") ? text : `${text}\n`));
   };
@@ -102,6 +156,13 @@
     globalThis.remark = isRemark ? line : "";
     return isRemark ? text.slice(line.length + 1) : text;
   };
+
+  const {lines: linesOf} = String.prototype;
+  Object.defineProperty(String.prototype, "lines", {value() {
+    const lines = linesOf.call(this);
+    remarks.noteLines(String(this), lines);
+    return lines;
+  }});
 
   // Of an answer: its first line in brackets, which the text of a read is without.
   Object.defineProperty(String.prototype, "remark", {get() { return remarks.lineOf(String(this)); }});
@@ -189,12 +250,12 @@
       return answer;
     };
     const tool = (...values) => {
-      const {text} = ask(...values);
+      const {text, printed_text: printedText} = ask(...values);
       const body = withoutRemark(text);
       // Scripts print a part of a report, and its first line says how much was changed.
       const isReport = REPORTING.includes(name);
       const shown = isReport ? text : body;
-      remarks.add(shown, remark, isReport);
+      remarks.add(shown, remark, isReport, printedText);
       return shown;
     };
     tool.all = (args) => readAll(name, ask, args);

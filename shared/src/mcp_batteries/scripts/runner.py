@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import anyio.to_thread
 
@@ -19,7 +19,7 @@ from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.python_child import child_environment, python_command
 from mcp_batteries.scripts.next_page import next_page_arguments
 
-__all__ = ["FunctionFailed", "Outcome", "ReadList", "run_script"]
+__all__ = ["Answer", "FunctionFailed", "Outcome", "ReadList", "run_script"]
 
 # Of all that a script prints; the rest is left out.
 _MAX_OUTPUT_CHARACTERS = 1_000_000
@@ -33,7 +33,19 @@ class FunctionFailed(Exception):
     """Raised by a function of a script; the script can catch it, with its text."""
 
 
-Function = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+class Answer(NamedTuple):
+    """What a function of a script returns.
+
+    Attributes:
+        text: what the script gets.
+        printed_text: what it prints of that instead, if it prints it as it came; empty if no other text.
+    """
+
+    text: str
+    printed_text: str = ""
+
+
+Function = Callable[[str, Mapping[str, Any]], Awaitable[str | Answer]]
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ async def run_script(
     """Run JavaScript whose functions are `functions`; it has no files, no network and no clock of its own to wait on.
 
     Args:
-        call: gets the name of a function and its arguments, and returns its text or raises `FunctionFailed`.
+        call: gets the name of a function and its arguments, and returns its answer or raises `FunctionFailed`.
         seconds: after which it is ended.
         reporting: those of the functions whose text keeps a first line in brackets, which says what they changed.
 
@@ -232,7 +244,8 @@ async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str
     if not isinstance(arguments, dict):
         return {"error": "its arguments are no object as JSON"}
     try:
-        text = await call(name, cast("dict[str, Any]", arguments))
+        answer = await call(name, cast("dict[str, Any]", arguments))
     except FunctionFailed as failure:
         return {"error": str(failure)}
-    return {"text": text, "next_page": next_page_arguments(text)}
+    text, printed_text = answer if isinstance(answer, Answer) else Answer(answer)
+    return {"text": text, "printed_text": printed_text, "next_page": next_page_arguments(text)}

@@ -9,7 +9,7 @@
     return all.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
   };
   // A function of this name would be out of reach in a script that calls a variable so.
-  Object.defineProperty(String.prototype, "lines", {value: lines});
+  Object.defineProperty(String.prototype, "lines", {value: lines, configurable: true});
 
   // The fields of each line of a CSV file, where a quoted one may go over several lines.
   const fieldsOf = (text, separator) => {

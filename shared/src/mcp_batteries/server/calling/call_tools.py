@@ -113,6 +113,11 @@ class _Batch:
         """Return whether a call that is made can change something; also of a tool that isn't there."""
         return not self._reads(call.name)
 
+    def _can_change_in_script(self, call: Call) -> bool:
+        """Return whether a call can change something; the dry runs of which it can only read are none of these."""
+        tool = self.table().get(call.name)
+        return self.can_change(call) and (tool is None or not _is_dry_run(call, tool))
+
     def script_seconds(self) -> float:
         """Return after how many seconds a script is ended."""
         return _MAX_SECONDS
@@ -131,7 +136,7 @@ class _Batch:
 
     async def run(self, script: str, max_bytes: int) -> CallToolResult:
         """Run a script, once its caller and the server have few others under way."""
-        calls = ScriptCalls(self.table(), self.refuse, self.can_change, self.names)
+        calls = ScriptCalls(self.table(), self.refuse, self._can_change_in_script, self.names)
         async with self._running_of_caller(), self.running:
             return await calls.run(script, self.script_seconds(), max_bytes)
 

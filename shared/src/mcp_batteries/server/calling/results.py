@@ -24,6 +24,7 @@ __all__ = [
     "CacheableContents",
     "DataResult",
     "Link",
+    "ScriptAnswer",
     "TextResult",
     "answering_script",
     "clean",
@@ -94,22 +95,52 @@ class CacheableContents:
     public: bool = False
 
 
-_goes_to_script: ContextVar[bool] = ContextVar("goes_to_script", default=False)
+@dataclass
+class ScriptAnswer:
+    """An answer that a script gets.
+
+    Attributes:
+        printed_text: how a model reads it, if the script prints it as it came; empty where this is hardly shorter.
+    """
+
+    printed_text: str = ""
+
+
+# What a script printed of a longer answer would be cut anyway.
+_MAX_PRINTED_CHARACTERS = 20_000
+# A form of its own for a model must save so much, because the script prints that it is another one.
+_MIN_SAVED_CHARACTERS = 150
+_script_answer: ContextVar[ScriptAnswer | None] = ContextVar("script_answer", default=None)
 
 
 @contextmanager
-def answering_script() -> Generator[None]:
+def answering_script() -> Generator[ScriptAnswer]:
     """Let answers be written for a script, which reads them line by line."""
-    token = _goes_to_script.set(True)
+    answer = ScriptAnswer()
+    token = _script_answer.set(answer)
     try:
-        yield
+        yield answer
     finally:
-        _goes_to_script.reset(token)
+        _script_answer.reset(token)
 
 
 def is_answering_script() -> bool:
     """Return whether a script reads the answer: each line has whole paths, numbers and times, in the same columns."""
-    return _goes_to_script.get()
+    return _script_answer.get() is not None
+
+
+def _keep_printed_text(result: TextResult, text: str) -> None:
+    """Keep for the script what a model would read, whose paths and times do not stand whole on each line."""
+    answer = _script_answer.get()
+    if answer is None or len(text) > _MAX_PRINTED_CHARACTERS:
+        return
+    token = _script_answer.set(None)
+    try:
+        printed_text = well_formed(result.text())
+    finally:
+        _script_answer.reset(token)
+    if len(printed_text) + _MIN_SAVED_CHARACTERS <= len(text):
+        answer.printed_text = printed_text
 
 
 def group_by_folder(entries: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
@@ -192,7 +223,9 @@ def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[
             return CallToolResult(content=list(blocks))
         # An `isinstance` of a protocol costs more than all the rest here.
         case _ if callable(getattr(value, "text", None)):
-            text = cast("TextResult", value).text()
+            result = cast("TextResult", value)
+            text = result.text()
+            _keep_printed_text(result, text)
             if views and (view_data := getattr(value, "for_views", None)):
                 return _wire(text, _meta=clean(view_data))
             return _wire(text)

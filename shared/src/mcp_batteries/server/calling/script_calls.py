@@ -13,10 +13,11 @@ from mcp_types import CallToolResult, TextContent
 
 from mcp_batteries.clipping import truncate_utf8
 from mcp_batteries.scripts.next_page import NEXT_PAGE
+from mcp_batteries.scripts.runner import Answer as ScriptAnswer
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, ReadList, run_script
 from mcp_batteries.server.calling.arguments import normalize_name
 from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_SCRIPT_CALLS, RUN_SCRIPT
-from mcp_batteries.server.calling.inner_calls import Call, make_call
+from mcp_batteries.server.calling.inner_calls import Answer, Call, make_call
 from mcp_batteries.server.calling.results import answering_script
 
 __all__ = ["ScriptCalls", "ToolNames"]
@@ -24,6 +25,10 @@ __all__ = ["ScriptCalls", "ToolNames"]
 _MAX_PAGE_BYTES = 1_000_000
 # Of what the lists of a tool say beside their rows.
 _MAX_NOTE_BYTES = 300
+# Of the lines that tell what a script did before it failed.
+_MAX_CHANGE_BYTES = 120
+_MAX_CHANGES = 25
+_FIRST_CHANGES = 5
 # Arguments that bound the rows of a page and the texts in them, where a cursor leads to more.
 _ROW_BOUNDS = ("limit", "max_per_file", "max_cell")
 # What asks for the next page stands in the first line of an answer, in the heading of one of several files, or in JSON.
@@ -56,6 +61,13 @@ class ToolNames:
     close_to: Callable[[str, Sequence[str]], Sequence[str]] = lambda name, names: ()
 
 
+class _Change(NamedTuple):
+    """A call that can change something, and the first line of its answer."""
+
+    tool: str
+    line: str
+
+
 class _UnreadPage(NamedTuple):
     """What an answer says to be missing in it, as long as no call asked for it.
 
@@ -82,7 +94,8 @@ class ScriptCalls:
     Attributes:
         count: how many calls were made.
         failed: how many of them failed.
-        changes: how often each tool that can change something was called, and with what success.
+        changes: the calls that can change something and did not fail.
+        failed_changes: how often each tool that can change something failed.
         unfinished: the call that can change something and has no answer yet.
         page_bounds: what `_read_page_bounds` says of each tool that was called.
         other_names: the tools by the other names that the script calls them by.
@@ -94,7 +107,8 @@ class ScriptCalls:
     names: ToolNames = field(default_factory=ToolNames)
     count: int = 0
     failed: int = 0
-    changes: Counter[str] = field(default_factory=Counter[str])
+    changes: list[_Change] = field(default_factory=list["_Change"])
+    failed_changes: Counter[str] = field(default_factory=Counter[str])
     unfinished: str = ""
     unread: list[_UnreadPage] = field(default_factory=list[_UnreadPage])
     page_bounds: dict[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
@@ -108,7 +122,7 @@ class ScriptCalls:
         reporting = [name for name in functions if self.can_change(Call(self.other_names.get(name, name), {}))]
         outcome = await run_script(script, functions, self._make, seconds, reporting)
         output = truncate_utf8(outcome.output, max_bytes)
-        notes = [*self._describe_calls(outcome), *_describe_output(outcome, output)]
+        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, output)]
         text = "\n".join([*(f"[{note}]" for note in notes), output])
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
@@ -126,8 +140,8 @@ class ScriptCalls:
                 own_names[name] = own_name
         return own_names
 
-    async def _make(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return the text of an answer.
+    async def _make(self, name: str, arguments: Mapping[str, Any]) -> ScriptAnswer:
+        """Return an answer.
 
         Raises:
             FunctionFailed: The call is refused, or failed.
@@ -145,16 +159,24 @@ class ScriptCalls:
         self.count += 1
         if self.can_change(call):
             self.unfinished = name
-        with answering_script():
+        with answering_script() as script_answer:
             answer = await make_call(call, self._widen_page(call))
         if self.unfinished:
-            self.changes[f"{name} failed" if answer.failed else name] += 1
+            self._note_change(name, answer)
             self.unfinished = ""
         if answer.failed:
             self.failed += 1
             raise FunctionFailed(answer.text.rstrip("\n"))
         self._note_pages(call, answer.text)
-        return answer.text
+        return ScriptAnswer(answer.text, script_answer.printed_text)
+
+    def _note_change(self, name: str, answer: Answer) -> None:
+        """Remember a call that can change something."""
+        if answer.failed:
+            self.failed_changes[name] += 1
+            return
+        first_line, _, _ = answer.text.partition("\n")
+        self.changes.append(_Change(name, first_line))
 
     def _note_pages(self, call: Call, text: str) -> None:
         """Remember which pages there are behind an answer."""
@@ -195,11 +217,11 @@ class ScriptCalls:
         others = {name: bound for name, bound in bounds.items() if normalize_name(name) not in names}
         return {**call.arguments, **others}
 
-    def _describe_calls(self, outcome: Outcome) -> list[str]:
+    def _describe_calls(self, outcome: Outcome, output: str) -> list[str]:
         """Return what is to be known of a script's calls: what failed, what may have changed, what it left unread."""
         return [
             *self._describe_failures(outcome),
-            *self._describe_changes(outcome),
+            *self._describe_changes(outcome, output),
             *self._describe_reading(outcome),
         ]
 
@@ -225,15 +247,21 @@ class ScriptCalls:
             return f"did you mean {' or '.join(similar)}?"
         return f"its functions are {', '.join(allowed)} and print"
 
-    def _describe_changes(self, outcome: Outcome) -> list[str]:
+    def _describe_changes(self, outcome: Outcome, output: str) -> list[str]:
+        """Return which calls may have changed something, but for those whose answer the caller reads anyway."""
         notes: list[str] = []
-        changes = Counter(self.changes)
+        changes = _without_printed(self.changes, output)
+        counts = Counter(change.tool for change in changes)
+        failures = Counter(self.failed_changes)
         if failure := _FAILED_CALL.match(outcome.error):
             # The first line has told of it.
-            changes[f"{self.other_names.get(failure['name'], failure['name'])} failed"] -= 1
-        counts = [f"{count} {name}" for name, count in changes.items() if count > 0]
-        if counts:
-            notes.append(f"calls that could change something: {', '.join(counts)}")
+            failures[self.other_names.get(failure["name"], failure["name"])] -= 1
+        told = [f"{count} {name}" for name, count in counts.items()]
+        told += [f"{count} {name} failed" for name, count in failures.items() if count > 0]
+        if told:
+            notes.append(f"calls that could change something: {', '.join(told)}")
+        if outcome.error and changes:
+            notes.append(f"made already, so leave them out of the next script:\n{_list_changes(changes)}")
         if self.unfinished:
             notes.append(f"{self.unfinished} was not finished; look whether it changed something")
         return notes
@@ -249,8 +277,29 @@ class ScriptCalls:
             if self.other_names.get(read.name, read.name) not in incomplete:
                 lists.append(_describe_list(read))
         if lists:
-            notes.append(f"read to the last page: {', '.join(lists)}")
+            notes.append(f"read whole: {', '.join(lists)}")
         return notes
+
+
+def _without_printed(changes: Sequence[_Change], output: str) -> list[_Change]:
+    """Return the changes whose answers do not begin with a line of the output."""
+    printed = Counter(output.splitlines())
+    others: list[_Change] = []
+    for change in changes:
+        if printed[change.line] > 0:
+            printed[change.line] -= 1
+        else:
+            others.append(change)
+    return others
+
+
+def _list_changes(changes: Sequence[_Change]) -> str:
+    """Return a line for each change; of many, the first and the last, since a script mostly makes them in order."""
+    lines = [truncate_utf8(change.line or change.tool, _MAX_CHANGE_BYTES) for change in changes]
+    left_out = len(lines) - _MAX_CHANGES
+    if left_out > 1:
+        lines[_FIRST_CHANGES : _FIRST_CHANGES + left_out] = [f"({left_out:,} between them)"]
+    return "\n".join(lines)
 
 
 def _describe_list(read: ReadList) -> str:
