@@ -46,6 +46,9 @@ async def read(*texts: str) -> Any:
         ("[sheet Orders, A1:B2]\nId\tNote\n1\t\"q\"\n", [{"Id": "1", "Note": '"q"'}]),
         ("[sheet B, hidden, B1:C3, hidden]\na\tb\n\n1\n", [{"a": "1", "b": ""}]),
         ("[sheet Void, empty]\n", []),
+        ("[sheet C, A1:B5]\nReport of May\n\nin EUR\na\tb\n1\t2\n", [{"a": "1", "b": "2"}]),
+        ("[sheet D, A1:A2]\na\n1\n", [{"a": "1"}]),
+        ("[sheet E, A1:B3]\n\ta\n1\t2\n", [{"column 1": "1", "a": "2"}]),
         ("\ufeff\"a, b\",[c]\n1,2\n", [{"a, b": "1", "[c]": "2"}]),
         ("a;b\r1;2,3,4,5\r", [{"a": "1", "b": "2,3,4,5"}]),
         ("name\nx\n", [{"name": "x"}]),
@@ -85,7 +88,12 @@ async def test_rows_are_those_that_were_written() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("Report\na,b\n", 'a row has 2 fields and the table 1 columns: ["a","b"]'),
+        (
+            "Report\na,b\n",
+            'a row has 2 fields and the table 1 columns: ["a","b"]; if a title stands above, leave it out: '
+            "`.lines().slice(1).join('\\n').rows()`",
+        ),
+        ("a,b\n1,2,3\n", 'a row has 3 fields and the table 2 columns: ["1","2","3"]'),
         ("a,b,a\n1,2,3\n", "several columns have one name: a, b, a"),
         ("[sheet One, A1:A1]\nx\n[sheet Two, A1:A1]\ny\n", "there are several sheets: read one, as by `a.xlsx!/NAME`"),
         ("[sheet One, A1:A9]\nx\n[cut after 5 s]\n", "the sheet is not whole: [cut after 5 s]"),
@@ -121,6 +129,20 @@ async def test_rows_of_a_sheet_have_their_cells_where_they_are(tmp_path: Path) -
     # If the text of a sheet has no such lines and cells any more, a script needs not know them.
     assert "\n[row 8]\n" in output and "[N8] z" in output and "\n[comment B3]" in output, output
     assert output.endswith('\n[["1","[C9] here",""],["2","","z"],["","","last"]]\n')
+
+
+async def test_a_title_above_the_columns_of_a_sheet_is_told(tmp_path: Path) -> None:
+    book: Any = xlsxwriter.Workbook(tmp_path / "title.xlsx")
+    sheet = book.add_worksheet()
+    for row, cells in enumerate((["Orders of\n2025"], [], ["Region", "Amount"], ["North", 2])):
+        sheet.write_row(row, 0, cells)
+    book.close()
+    script = 'return read_text({path: "title.xlsx"}).rows()'
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    told = "[left out above the columns of sheets: Orders of"
+    output = answer.content[0].text  # type: ignore[union-attr]
+    assert output.startswith(told) and output.endswith(']\n[{"Region":"North","Amount":"2"}]\n'), output
 
 
 async def test_rows_of_a_long_file_are_those_of_all_its_pages(tmp_path: Path) -> None:

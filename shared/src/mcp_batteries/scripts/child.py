@@ -5,7 +5,7 @@ something, `reporting`. A call of a function is a line with its `name` and its `
 server checks, and waits for a line with the `text` of the answer, the `printed_text` that the script prints in its
 place (empty if that is the same), and the arguments of its `next_page`, or its `error`.
 What is printed is a line with `printed`. The last line has the `error` that ended the script, empty if it came to its
-end, with the `lists` that it read to their last page then.
+end, with the `lists` that it read to their last page then, and the `titles` above columns that `.rows()` left out.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Script:
             return {"error": _with_line(str(facts["error"]), str(facts.get("stack")))}
         if not facts.get("ended"):
             return {"error": "it waits for a promise that nothing resolves"}
-        return {"error": "", "lists": facts["lists"]}
+        return {"error": "", "lists": facts["lists"], "titles": facts["titles"]}
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message, after what was printed before it."""

@@ -5,6 +5,8 @@
   const write = globalThis.__print;
   delete globalThis.__call;
   delete globalThis.__print;
+  const titles = globalThis.__titles;
+  delete globalThis.__titles;
 
   const {parse, stringify} = JSON;
 
@@ -281,5 +283,5 @@
       outcome.stack = error?.stack;
     }
   };
-  globalThis.__outcome = () => stringify(outcome);
+  globalThis.__outcome = () => stringify({...outcome, titles: [...titles]});
 })();

@@ -74,12 +74,14 @@ class Outcome:
         left_out: how many characters of that are missing at its end.
         error: what ended it, with the line; empty if it came to its end.
         lists: what it read to the last page, if it came to its end.
+        titles: what stood above the columns of tables that it read, if it did too.
     """
 
     output: str = ""
     left_out: int = 0
     error: str = ""
     lists: Sequence[ReadList] = ()
+    titles: Sequence[str] = ()
 
     def add(self, printed: str) -> None:
         printed = well_formed(printed)
@@ -135,6 +137,7 @@ async def _run(start: Mapping[str, Any], call: Function, outcome: Outcome) -> No
                 case {"error": str(error)}:
                     outcome.error = well_formed(error)
                     outcome.lists = _parse_lists(reply.get("lists"), start["functions"])
+                    outcome.titles = _parse_titles(reply.get("titles"))
                     return
                 case {"name": str(name), "arguments": str(arguments)} if name in start["functions"]:
                     message = await _answer(call, name, arguments)
@@ -237,6 +240,13 @@ def _parse_lists(lists: Any, functions: Sequence[str]) -> list[ReadList]:
             case _:
                 pass
     return parsed
+
+
+def _parse_titles(titles: Any) -> list[str]:
+    """Return the titles that a process says it left out, each in one line."""
+    if not isinstance(titles, list):
+        return []
+    return [" ".join(well_formed(str(title)).split()) for title in cast("list[Any]", titles)]
 
 
 async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str, Any]:

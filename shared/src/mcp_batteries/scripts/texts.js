@@ -30,6 +30,19 @@
     return fieldsOf(text, SEPARATORS.reduce((best, one) => (countOf(one) > countOf(best) ? one : best)));
   };
 
+  const isBlank = (fields) => fields.every((value) => value.trim() === "");
+  const hasOneValue = (fields) => fields.filter((value) => value.trim() !== "").length === 1;
+  // Titles stand alone above the columns of many sheets. The server tells which ones were left out.
+  const titles = new Set();
+  globalThis.__titles = titles;
+  const withoutTitles = (rows) => {
+    const start = rows.findIndex((cells) => !isBlank(cells) && !hasOneValue(cells));
+    const above = rows.slice(0, Math.max(start, 0)).filter((cells) => !isBlank(cells));
+    if (above.length === 0 || above.some((cells) => cells.length >= rows[start].length)) return rows;
+    for (const cells of above) titles.add(cells.join("").trim());
+    return rows.slice(start);
+  };
+
   // A sheet of a workbook begins with its name and the area of its cells. A line or a cell behind many empty ones says
   // where it stands; comments on cells follow the rows.
   const SHEET = /^\[sheet .*, (?:([A-Z]+)\d+:[A-Z]+\d+|empty)\b.*\]$/;
@@ -53,7 +66,7 @@
       throw new Error("there are several sheets: read one, as by `a.xlsx!/NAME`");
     const end = others.find((line) => line.startsWith("[cut after "));
     if (end !== undefined) throw new Error(`the sheet is not whole: ${end}`);
-    return others.filter((line) => !NO_ROW.test(line)).map((line) => cellsOf(line, firstColumn));
+    return withoutTitles(others.filter((line) => !NO_ROW.test(line)).map((line) => cellsOf(line, firstColumn)));
   };
 
   const parseTable = (text) => {
@@ -69,14 +82,15 @@
   // An object for each row of a CSV file or a sheet, by the names in its first line that is not empty.
   const rows = function () {
     const table = parseTable(this.replace(/^\uFEFF/, ""));
-    const [names = [], ...others] = table.filter((fields) => fields.some((value) => value.trim() !== ""));
+    const [names = [], ...others] = table.filter((fields) => !isBlank(fields));
     const columns = names.map((name, number) => name.trim() || `column ${number + 1}`);
     if (new Set(columns).size < columns.length) throw new Error(`several columns have one name: ${columns.join(", ")}`);
     return others.map((fields) => {
       const beyond = fields.slice(columns.length);
       if (beyond.some((value) => value !== "")) {
         const quoted = stringify(fields).slice(0, MAX_QUOTED_CHARACTERS);
-        throw new Error(`a row has ${fields.length} fields and the table ${columns.length} columns: ${quoted}`);
+        const hint = columns.length === 1 ? "; if a title stands above, leave it out: `.lines().slice(1).join('\\n').rows()`" : "";
+        throw new Error(`a row has ${fields.length} fields and the table ${columns.length} columns: ${quoted}${hint}`);
       }
       return Object.fromEntries(columns.map((column, number) => [column, fields[number] ?? ""]));
     });

@@ -109,7 +109,7 @@ class ScriptAnswer:
 # What a script printed of a longer answer would be cut anyway.
 _MAX_PRINTED_CHARACTERS = 20_000
 # A form of its own for a model must save so much, because the script prints that it is another one.
-_MIN_SAVED_CHARACTERS = 150
+_MIN_SAVED_CHARACTERS = 80
 _script_answer: ContextVar[ScriptAnswer | None] = ContextVar("script_answer", default=None)
 
 

@@ -278,6 +278,9 @@ class ScriptCalls:
                 lists.append(_describe_list(read))
         if lists:
             notes.append(f"read whole: {', '.join(lists)}")
+        if outcome.titles:
+            titles = truncate_utf8("; ".join(outcome.titles), _MAX_NOTE_BYTES)
+            notes.append(f"left out above the columns of sheets: {titles}")
         return notes
 
 
