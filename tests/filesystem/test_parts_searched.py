@@ -228,6 +228,13 @@ def test_a_glob_goes_into_no_archive_in_another(nested: Path, path: str, glob: s
         find_files([served(nested).readable(path)], glob, CancelToken())
 
 
+def test_the_glob_that_found_an_archive_may_stand_beside_it(nested: Path) -> None:
+    start = [served(nested).readable("a.zip")]
+    for glob, found in (("*.zip!/*", ["a.zip!/inner.zip", "a.zip!/z.csv"]), ("a.zip!/*.csv", ["a.zip!/z.csv"])):
+        assert list(find_files(start, glob, CancelToken()).paths) == found
+        assert flat(_search(nested, "two", "a.zip", glob=glob))[-1] == "a.zip!/z.csv:1:two"
+
+
 def test_a_compressed_file_is_no_archive(nested: Path) -> None:
     assert flat(_search(nested, "two", glob="*.gz!/*")) == ["one.csv.gz:1:two"]
     assert "no archive, so without files for `*`: one.csv.gz" in _search(nested, "two", glob="*.gz!/*.csv")

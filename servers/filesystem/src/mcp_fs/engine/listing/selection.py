@@ -33,6 +33,7 @@ __all__ = [
     "compile_relevance",
     "exclude_chosen",
     "find_nested_starts",
+    "is_named_by",
     "name_ending",
     "names_files_with_parts",
     "part_in_archive_error",
@@ -222,6 +223,11 @@ def refuse_nested_part(member_glob: str) -> None:
     inner_glob, mark, _ = member_glob.partition("!/")
     if mark and names_files_with_parts(inner_glob):
         raise part_in_archive_error()
+
+
+def is_named_by(archive: ReadablePath, glob: str | None) -> bool:
+    """Return whether a glob means an archive by its name, as when it found the archive and then stands beside it."""
+    return glob is not None and compile_chooser([glob])(archive.name)
 
 
 def part_in_archive_error() -> Invalid:

@@ -19,6 +19,7 @@ from mcp_fs.engine.listing.selection import (
     compile_relevance,
     exclude_chosen,
     find_nested_starts,
+    is_named_by,
     names_files_with_parts,
     part_in_archive_error,
     refuse_nested_part,
@@ -72,15 +73,18 @@ def split_member_glob(starts: Sequence[ReadablePath], glob: str) -> tuple[str | 
     """Return the glob of archives and that of the files in them; None where no archive is meant.
 
     Raises:
-        Invalid: an archive in another is meant.
+        Invalid: an archive in another is meant, not the start itself.
     """
     starts_in_archive = len(starts) == 1 and is_in_archive(starts[0])
     archive_glob, mark, member_glob = glob.partition("!/")
     if mark and names_files_with_parts(archive_glob) and not glob.startswith("!"):
-        if starts_in_archive:
-            raise part_in_archive_error()
         refuse_nested_part(member_glob)
-        return archive_glob, member_glob or "*"
+        member_glob = member_glob or "*"
+        if not starts_in_archive:
+            return archive_glob, member_glob
+        if not is_named_by(starts[0], archive_glob):
+            raise part_in_archive_error()
+        return None, member_glob
     if starts_in_archive:
         return None, glob
     return None

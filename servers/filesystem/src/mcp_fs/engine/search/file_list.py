@@ -24,6 +24,7 @@ from mcp_fs.engine.listing.selection import (
     compile_choosers,
     exclude_chosen,
     find_nested_starts,
+    is_named_by,
     part_in_archive_error,
 )
 from mcp_fs.engine.listing.walk import (
@@ -171,8 +172,11 @@ class FileList:
         self, start: ReadablePath, after: tuple[str, ...] | None, *, again: bool = False
     ) -> Iterator[SearchedFile]:
         """Yield the files in an archive, in order; behind `after`, or from there on."""
+        is_chosen = self._is_chosen
         if self._part or self._chooses_member is not None:
-            raise part_in_archive_error()
+            if self._chooses_member is None or not is_named_by(start, self._query.file_glob):
+                raise part_in_archive_error()
+            is_chosen = self._chooses_member
         members, cut = read_members(start, self._cancel)
         if cut:
             self._skipped.add(f"searched in part, {cut}", display_path(start))
@@ -180,7 +184,7 @@ class FileList:
             member.place.parts[len(start.parts) :] or (member.place.name,): member for member in members
         }
         for parts in sorted(members_by_parts, key=walk_order):
-            if _is_reached(parts, after, again=again) and self._is_chosen("/".join(parts)):
+            if _is_reached(parts, after, again=again) and is_chosen("/".join(parts)):
                 member = members_by_parts[parts]
                 yield SearchedFile(parts, member.place, data=member.data)
 
