@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import struct
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -138,6 +139,14 @@ async def test_a_damaged_archive_leaves_nothing(tmp_path: Path, damage: str) -> 
     failed, said = await call(tmp_path, "copy_file", source="a.zip!/", target="out")
     assert failed is (damage != "none"), said
     assert sorted(os.listdir(tmp_path)) == (["a.zip"] if failed else ["a.zip", "out"])
+
+
+async def test_who_unpacks_another_archive_hears_what_to_do(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("docs/a.txt"))
+    for source in ("a.tar.gz!/", "a.tar.gz!/docs"):
+        failed, said = await call(tmp_path, "copy_file", source=source, target="out")
+        assert failed and "`copy_file` unpacks zip archives only: write texts out of others with `write_file`" in said
 
 
 async def test_a_target_that_is_there_stays(tmp_path: Path) -> None:

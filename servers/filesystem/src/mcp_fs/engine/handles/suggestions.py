@@ -58,7 +58,8 @@ def suggest_next_move(path: ReadablePath, list_names: ListNames) -> str:
         if isinstance(path, WritablePath):
             return CHANGE_UNPACKED
         return (
-            "What is in an archive is listed and read by `read_text`, found by `find_files`, searched by `search_text`."
+            "What is in an archive is found by `find_files`, searched by `search_text` and read by `read_text`. "
+            "`copy_file` unpacks zip archives only: write texts out of others with `write_file`."
         )
     for parts in _iterate_spellings(path):
         candidate = _find_ignoring_case(path, parts, list_names)
