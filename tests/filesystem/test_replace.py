@@ -633,3 +633,17 @@ async def test_of_several_expressions_one_that_nothing_fits_says_so(tmp_path: Pa
     (tmp_path / "f").write_text("a\nb\nc\n")
     _, said = await call(tmp_path, "replace_text", replacements={r"a\s+b": "x", "c": "d"}, glob="f", by="regex")
     assert "replaced 1 place" in said and "a match stays in one line" in said
+
+
+async def test_of_many_files_that_an_expression_changed_some_lines_are_shown(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"{number}.txt").write_text(f"get_{number}\n")
+    ask = {"replacements": {r"get_(\d)": r"read_\1"}, "glob": "*.txt", "by": "regex"}
+    _, planned = await call(tmp_path, "replace_text", **ask, dry_run=True)
+    assert len(planned.splitlines()) == 10
+    failed, done = await call(tmp_path, "replace_text", **ask)
+    assert not failed and (tmp_path / "8.txt").read_text() == "read_8\n"
+    head, *lines = done.splitlines()
+    assert head == "[replaced 9 places in 9 files; the lines of 6 files are not all shown]"
+    assert lines[-3:] == [f"{number}.txt:1:[-get_{number}-]{{+read_{number}+}}" for number in range(3)]
+    assert lines[:-3] == ["3.txt", "4.txt", "5.txt", "6.txt", "7.txt", "and 1 more: 1 at the top"]

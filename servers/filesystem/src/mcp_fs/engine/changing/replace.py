@@ -53,8 +53,9 @@ _DIFF_BYTES = 2000
 _MAX_LINE_CHARACTERS = 160
 _WORD_CHARACTER = re.compile(r"\w", re.ASCII)
 _MAX_PLACES = 50
-# Of more files than this, once they are written, only the lines of a few are shown.
-_MAX_FILES_WITH_LINES = 20
+# Of more files than this, once they are written, only the lines of a few are shown, or their numbers.
+_MAX_FILES_WITH_LINES = 8
+_MAX_FILES_WITH_NUMBERS = 20
 _EXAMPLE_FILES = 3
 _MAX_UNMATCHED_NAMED = 10
 _FOREIGN_WORD = re.compile(r"[!-~]{0,15}[^\x00-\xa0\s]\S{0,15}")
@@ -249,7 +250,8 @@ def replace_in_files(
     encoding = "" if substitution.encoding is None else str(substitution.encoding)
     summaries = [file.summary for file in files]
     shown_files = files
-    if len(files) > _MAX_FILES_WITH_LINES and not dry_run:
+    max_files = _MAX_FILES_WITH_LINES if inside_words is None else _MAX_FILES_WITH_NUMBERS
+    if len(files) > max_files and not dry_run:
         shown_files = files[:_EXAMPLE_FILES]
     page = _build_page(shown_files, inside_words)
     return ReplaceResult(summaries, page, dry_run, notes, encoding, attempt.file_count)
