@@ -23,11 +23,13 @@
   // A cursor is long, and the next script asks for all pages rather than for one.
   const CURSOR = /^(.*)(?:continue with|the next page:) cursor=(?:"[^"]*"|[^\s;,\]]+)/;
   const withoutCursor = (text) => text.replace(CURSOR, "$1.all() has more");
+  // A script that compares hashes has them by `.remark`; who reads the lines has no use for one.
+  const withoutHash = (line) => line.replace(/, hash \w+/, "");
   const isTelling = (line) => line && !/^\[\w+\]$/.test(line);
   // What is read from a file's first line to its last and is UTF-8 needs no line that says so.
-  const WHOLE_FILE = /^\[lines? (?:1-)?(\d+) of (\d+)(?:, hash \w+)?\]$/;
+  const WHOLE_FILE = /^\[lines? (?:1-)?(\d+) of (\d+)\]$/;
   const isWhole = (text, line) => {
-    const [, last, total] = WHOLE_FILE.exec(line) ?? [];
+    const [, last, total] = WHOLE_FILE.exec(withoutHash(line)) ?? [];
     return last !== undefined && last === total && text.endsWith("\n") && text.lines().length === Number(total);
   };
   // The first lines in brackets of the last answers. An answer is a plain string, because scripts compare it and take it
@@ -71,18 +73,21 @@
       const entry = this.#byText.get(text);
       if (entry === undefined) return undefined;
       entry.isPrinted = true;
-      const {line, isInText, printedText} = entry;
-      if (isInText || !isTelling(line) || this.#printedLines.delete(line)) return undefined;
-      if (printedText) return `.remark: ${withoutCursor(printedText).replace("]\n", "; `.lines()` has whole paths]\n")}`;
+      const {line, isInText, printedText, isOneLine} = entry;
+      if (isInText || isOneLine || !isTelling(line) || this.#printedLines.delete(line)) return undefined;
+      if (printedText) {
+        const [head, ...lines] = printedText.split("]\n");
+        return [`.remark: ${withoutCursor(head)}; \`.lines()\` has whole paths`, ...lines].join("]\n");
+      }
       if (isWhole(text, line)) return undefined;
-      const head = `.remark: ${withoutCursor(line)}`;
+      const head = `.remark: ${withoutHash(withoutCursor(line))}`;
       return text ? `${head}\n${text}` : head;
     }
 
     // One line of a text is the text itself where that has no line end, and a script that asked for it wants no more.
     noteLines(text, lines) {
       const entry = this.#byText.get(text);
-      if (entry !== undefined && lines.length === 1 && lines[0] === text) entry.line = "";
+      if (entry !== undefined && lines.length === 1 && lines[0] === text) entry.isOneLine = true;
     }
   }
   const remarks = new Remarks();
@@ -95,9 +100,14 @@
     const names = Object.keys(value[0]);
     const form = stringify([...names].sort());
     const isTable = names.length > 1 && value.every((row) => stringify(Object.keys(row).sort()) === form);
-    return isTable ? [names, ...value.map((row) => names.map((name) => row[name]))].map((row) => stringify(row, plain)) : undefined;
+    if (!isTable) return undefined;
+    const rows = value.map((row) => names.map((name) => row[name]));
+    return [names, ...rows].map((row) => stringify(row, plain));
   };
-  const isPlainLine = (value) => typeof value === "string" && value !== "" && value === value.trim() && !/[\0-\x08\n-\x1f\x7f-\x9f\u2028\u2029]/.test(value);
+  const LINE_BREAKING = /[\0-\x08\n-\x1f\x7f-\x9f\u2028\u2029]/;
+  // Tabs at its end are empty columns.
+  const isPlainLine = (value) =>
+    typeof value === "string" && /^\S(?:.*\S)?\t*$/.test(value) && !LINE_BREAKING.test(value);
   const FOLDER = /^[^\s:"'`()[\]]*\//;
   // A folder must save so many characters to stand on a line of its own, as in answers that a model reads.
   const MIN_SAVED_CHARACTERS = 20;
@@ -111,7 +121,8 @@
     }
     return groups.flatMap(({folder, names}) => {
       const isShorter = (folder.length - 1) * names.length - folder.length > MIN_SAVED_CHARACTERS;
-      return isShorter ? [folder, ...names.map((name) => ` ${name}`)] : names.map((name) => folder + name);
+      if (!isShorter) return names.map((name) => folder + name);
+      return [folder, ...names.map((name) => ` ${name}`)];
     });
   };
   // The lines of an array that is longer as JSON, undefined if it is not.

@@ -79,6 +79,7 @@
     return parseFields(text);
   };
   const MAX_QUOTED_CHARACTERS = 200;
+  const TITLE_HINT = "; if a title stands above, leave it out: `.lines().slice(1).join('\\n').rows()`";
   // An object for each row of a CSV file or a sheet, by the names in its first line that is not empty.
   const rows = function () {
     const table = parseTable(this.replace(/^\uFEFF/, ""));
@@ -89,7 +90,7 @@
       const beyond = fields.slice(columns.length);
       if (beyond.some((value) => value !== "")) {
         const quoted = stringify(fields).slice(0, MAX_QUOTED_CHARACTERS);
-        const hint = columns.length === 1 ? "; if a title stands above, leave it out: `.lines().slice(1).join('\\n').rows()`" : "";
+        const hint = columns.length === 1 ? TITLE_HINT : "";
         throw new Error(`a row has ${fields.length} fields and the table ${columns.length} columns: ${quoted}${hint}`);
       }
       return Object.fromEntries(columns.map((column, number) => [column, fields[number] ?? ""]));

@@ -83,7 +83,7 @@ async def read_text(
     end_line: PositiveInteger | None = None,
     head: PositiveInteger | None = None,
     tail: PositiveInteger | None = None,
-    start_column: PositiveInteger = 1,
+    start_column: PositiveInteger | None = None,
     line_numbers: bool = False,
     max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES,
 ) -> TextSlice:
@@ -95,9 +95,9 @@ async def read_text(
     `read_files`.
     """
     last_line = _choose_last_line(start_line, end_line, head, tail)
-    if tail and start_column > 1:
+    if tail and (start_column or 1) > 1:
         raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
-    request = PageRequest(start_line or 1, start_column, last_line, tail, max_bytes, line_numbers)
+    request = PageRequest(start_line or 1, start_column or 1, last_line, tail, max_bytes, line_numbers)
 
     def read(cancel: CancelToken) -> TextSlice:
         return read_page(path, request, index, cancel)

@@ -122,8 +122,8 @@ def search_text(
 ) -> Matches | MatchCounts:
     """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
-    Matches come as `path:line:text`, counts as `path:number`; several of one file or folder under its name. Names of
-    files: `find_files`.
+    Matches come as `path:line:text`, counts as `path:number`, files as `path`; several of one file or folder under its
+    name. Names of files: `find_files`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     query = Query(

@@ -241,7 +241,10 @@ def replace_text(
     include_ignored: bool = False,
     encoding: Annotated[
         FreeText | None,
-        Field(description="Convert text files: `utf-8`, with BOM `utf-8-sig`, `cp1250>utf-8`; needs no replacements."),
+        Field(
+            description="Convert text files not yet in it: `utf-8`, with BOM `utf-8-sig`, `cp1250>utf-8`; needs no "
+            "replacements."
+        ),
     ] = None,
     dry_run: DryRun = False,
 ) -> ReplaceResult:

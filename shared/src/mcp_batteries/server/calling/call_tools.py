@@ -18,7 +18,7 @@ from anyio import CapacityLimiter
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, ContentBlock, TextContent
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES, truncate_utf8
 from mcp_batteries.errors import Invalid
@@ -82,7 +82,14 @@ _FORM_OF_SCRIPTS = (
     "Failures throw: catch them in loops; compare by `===`."
 )
 _ScriptText = Annotated[str, Field(max_length=_MAX_SCRIPT_CHARACTERS, description=f"Or {_FORM_OF_SCRIPTS}")]
-_MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Altogether.")]
+
+
+def _raise_answer_bytes(number: int) -> int:
+    # Less would say nothing, and a refusal would cost a call.
+    return max(number, _MIN_ANSWER_BYTES)
+
+
+_MaxBytes = Annotated[int, Field(le=1_000_000, description="Altogether."), AfterValidator(_raise_answer_bytes)]
 
 
 @dataclass(frozen=True)

@@ -235,7 +235,7 @@ class ScriptCalls:
             notes.append(f"{self.failed} of {self.count} calls failed")
         if undefined := _UNDEFINED.search(outcome.error):
             notes.append(self._suggest_functions(undefined["name"]))
-        if "SyntaxError" in outcome.error:
+        if "SyntaxError" in outcome.error and "JSON" not in outcome.error:
             notes.append("a script is JavaScript, the body of an asynchronous function")
         return notes
 

@@ -12,7 +12,7 @@ __all__ = ["LineForms", "line_form"]
 
 # What stands behind these tells no more of how a line is written.
 _MAX_FORM_CHARACTERS = 500
-_MAX_SHOWN_CHARACTERS = 160
+_MAX_SHOWN_CHARACTERS = 120
 # A line each, of kinds whose lines are all unlike.
 _MAX_FORMS = 10_000
 _REGULAR_SHARE = 0.75
