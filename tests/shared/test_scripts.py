@@ -506,15 +506,28 @@ async def test_a_script_that_failed_says_what_it_changed_and_no_dry_run(tmp_path
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("run_script", {"script": script})
     assert isinstance(answer.content[0], TextContent) and answer.is_error
-    lines = answer.content[0].text.splitlines()
-    assert lines[:4] == [
-        "[the script failed after 33 calls: line 6: Error: unexpected]",
+    first_line, *lines = answer.content[0].text.splitlines()
+    assert first_line.startswith("[the script failed after 33 calls: line 6: Error: unexpected; the last call was edit")
+    assert lines[:3] == [
         "[calls that could change something: 30 edit_file]",
         "[made already, so leave them out of the next script:",
         "edited 00, line 1 (+1 -1)",
     ]
-    assert lines[8:10] == ["(5 between them)", "edited 10, line 1 (+1 -1)"]
+    assert lines[7:9] == ["(5 between them)", "edited 10, line 1 (+1 -1)"]
     assert lines[-2:] == ["edited 29, line 1 (+1 -1)]", "created new, 1 bytes"]
+
+
+async def test_a_script_that_failed_by_itself_says_what_it_read_last() -> None:
+    async with Served() as served:
+        script = "for (const fruit of ['apple', 'pear']) if (get_price({fruit}) === '3') null.x"
+        _, text = await served.try_to_run(script)
+        assert text.endswith('of null; the last call was get_price({"fruit": "pear"})]')
+        _, text = await served.try_to_run("list_rows({cursor: 'x'.repeat(500)}); throw 'tea'")
+        assert text.endswith(f"""tea; the last call was list_rows({{"cursor": "{"x" * 108}...)]""")
+        _, text = await served.try_to_run("try { get_price({fruit: '\\ud800'}) } catch {} throw 'tea'")
+        assert text.endswith('tea; the last call was get_price({"fruit": "\ufffd"})]')
+        _, text = await served.try_to_run("throw 'tea'")
+        assert text == "[the script failed after 0 calls: tea]"
 
 
 async def test_a_failed_change_that_ended_the_script_is_told_once() -> None:
@@ -632,7 +645,8 @@ async def test_a_change_that_the_end_of_the_time_cut_is_told(monkeypatch: pytest
         script = "say_word({word: 'a'}); try { say_word({word: 'no'}) } catch {} say_word({word: 'wait'})"
         failed, text = await served.try_to_run(script)
     assert failed and text == (
-        f"[the script failed after 3 calls: it took longer than {seconds:.0f} s]\n"
+        f"[the script failed after 3 calls: it took longer than {seconds:.0f} s; "
+        'the last call was say_word({"word": "wait"})]\n'
         "[calls that could change something: 1 say_word, 1 say_word failed]\n"
         "[made already, so leave them out of the next script:\nsaid a]\n"
         "[say_word was not finished; look whether it changed something]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent
 
 from mcp_batteries.clipping import truncate_utf8
+from mcp_batteries.errors import well_formed
 from mcp_batteries.scripts.next_page import NEXT_PAGE
 from mcp_batteries.scripts.runner import Answer as ScriptAnswer
 from mcp_batteries.scripts.runner import FunctionFailed, Outcome, ReadList, run_script
@@ -25,6 +27,7 @@ __all__ = ["ScriptCalls", "ToolNames"]
 _MAX_PAGE_BYTES = 1_000_000
 # Of what the lists of a tool say beside their rows.
 _MAX_NOTE_BYTES = 300
+_MAX_ARGUMENTS_BYTES = 120
 # Of the lines that tell what a script did before it failed.
 _MAX_CHANGE_BYTES = 120
 _MAX_CHANGES = 25
@@ -94,6 +97,7 @@ class ScriptCalls:
     Attributes:
         count: how many calls were made.
         failed: how many of them failed.
+        last: the last of them.
         changes: the calls that can change something and did not fail.
         failed_changes: how often each tool that can change something failed.
         unfinished: the call that can change something and has no answer yet.
@@ -107,6 +111,7 @@ class ScriptCalls:
     names: ToolNames = field(default_factory=ToolNames)
     count: int = 0
     failed: int = 0
+    last: Call | None = None
     changes: list[_Change] = field(default_factory=list["_Change"])
     failed_changes: Counter[str] = field(default_factory=Counter[str])
     unfinished: str = ""
@@ -157,6 +162,7 @@ class ScriptCalls:
         if refusal := self.refuse(call):
             raise FunctionFailed(f"it {refusal}")
         self.count += 1
+        self.last = call
         if self.can_change(call):
             self.unfinished = name
         with answering_script() as script_answer:
@@ -230,6 +236,9 @@ class ScriptCalls:
         if outcome.error:
             calls = "1 call" if self.count == 1 else f"{self.count} calls"
             notes.append(f"the script failed after {calls}: {outcome.error}")
+            if self.last is not None and not _FAILED_CALL.match(outcome.error):
+                # In a loop, what the script read last is mostly what it did not expect.
+                notes[-1] += f"; the last call was {_format_call(self.last)}"
         elif self.failed:
             # An asynchronous function that nobody waits for drops its errors.
             notes.append(f"{self.failed} of {self.count} calls failed")
@@ -282,6 +291,15 @@ class ScriptCalls:
             titles = truncate_utf8("; ".join(outcome.titles), _MAX_NOTE_BYTES)
             notes.append(f"left out above the columns of sheets: {titles}")
         return notes
+
+
+def _format_call(call: Call) -> str:
+    """Return a call as a script writes it, long arguments cut."""
+    arguments = well_formed(json.dumps(call.arguments, ensure_ascii=False))
+    shown = truncate_utf8(arguments, _MAX_ARGUMENTS_BYTES)
+    if shown != arguments:
+        shown += "..."
+    return f"{call.name}({shown})"
 
 
 def _without_printed(changes: Sequence[_Change], output: str) -> list[_Change]:
