@@ -131,7 +131,7 @@ async def test_nothing_replaced_says_what_was_left_out(tmp_path: Path) -> None:
     failed, said = await call(tmp_path, "replace_text", old_text="x", new_text="y", glob="*")
     assert not failed
     left_out = "left out 1 hidden (.hidden); set include_hidden; binary, not changed: b"
-    assert said == f"[replaced 0 places in 0 files; {left_out}]"
+    assert said == f"[replaced 0 places in 0 files; 1 file looked at; {left_out}]"
 
 
 async def test_names_that_models_know_from_other_servers(tmp_path: Path) -> None:

@@ -253,6 +253,8 @@ class ReplaceResult(TextResult):
             facts.append(f"{verb} {pluralize(sum(counts), 'place')} in {pluralize(len(counts), 'file')}")
         if self.encoding:
             facts += self._describe_conversion()
+        if not self.files and not self.encoding:
+            facts.append(f"{pluralize(self.file_count, 'file')} looked at")
         facts += self.notes
         if self.dry_run and self.files:
             facts.append("nothing was written: repeat with dry_run=false")
