@@ -43,6 +43,8 @@ _PRELUDE = Path(__file__).with_name("prelude.js")
 # Lines of errors are counted from here for the prelude, and from 1 for the script.
 _FIRST_LINE = 1_000_000
 _LINE = re.compile(r"<input>:(\d+)")
+# `JSON.parse` puts a line of the text above the line of the script.
+_LINE_OF_JSON = re.compile(r"^\s*at <input>:\d+:\d+\n(?=\s*at parse \(native\))")
 # A script may `return` and `await`, as models like to, so it is the body of an asynchronous function. It begins in the
 # first line of the text, so that the line numbers of its errors are right.
 _BEGIN = "__run(async () => { "
@@ -141,7 +143,7 @@ def main() -> None:
 
 def _with_line(message: str, stack: str) -> str:
     """Return the message of an error with the line of the script that it comes from, as far as that is known."""
-    for match in _LINE.finditer(stack):
+    for match in _LINE.finditer(_LINE_OF_JSON.sub("", stack)):
         line = int(match[1])
         if line < _FIRST_LINE:
             return f"line {line}: {message}"
