@@ -560,6 +560,23 @@ async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_anothe
     ]
 
 
+async def test_files_that_differ_behind_the_lines_that_were_read_are_told_alike(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(f"same\n{name}\n")
+    script = """
+        const texts = ["a", "b"].map((path) => read_text({path, head: 1}));
+        print(texts[0]);
+        print(texts[1], texts[1].remark);
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    lines = answer.content[0].text.splitlines()
+    assert lines[:4] == [".remark: [line 1 of 2]", "same", ".remark: [line 1 of 2]", "same"]
+    # Of the two hashes either could be meant.
+    assert lines[4].startswith(" [several answers had this text")
+
+
 async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_only(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("word\n")
     script = """

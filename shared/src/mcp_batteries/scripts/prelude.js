@@ -29,7 +29,7 @@
   // What is read from a file's first line to its last and is UTF-8 needs no line that says so.
   const WHOLE_FILE = /^\[lines? (?:1-)?(\d+) of (\d+)\]$/;
   const isWhole = (text, line) => {
-    const [, last, total] = WHOLE_FILE.exec(withoutHash(line)) ?? [];
+    const [, last, total] = WHOLE_FILE.exec(line) ?? [];
     return last !== undefined && last === total && text.endsWith("\n") && text.lines().length === Number(total);
   };
   // The first lines in brackets of the last answers. An answer is a plain string, because scripts compare it and take it
@@ -47,11 +47,15 @@
       this.#byText.delete("");
       // If another answer of this text was not printed yet, nothing tells which of the two a script prints.
       const previous = this.#byText.get(text);
-      const isAmbiguous = previous !== undefined && !previous.isPrinted && previous.line !== line;
+      const isRepeated = previous !== undefined && !previous.isPrinted;
+      const isAmbiguous = isRepeated && previous.line !== line;
+      const shownLine = withoutHash(line);
+      const isShownAmbiguous = isRepeated && previous.shownLine !== shownLine;
       // What is set anew without this keeps its place among the oldest.
       this.#byText.delete(text);
       this.#byText.set(text, {
         line: isAmbiguous ? Remarks.#AMBIGUOUS : line,
+        shownLine: isShownAmbiguous ? Remarks.#AMBIGUOUS : shownLine,
         isInText,
         printedText: isAmbiguous ? "" : printedText,
         isPrinted: false,
@@ -73,14 +77,14 @@
       const entry = this.#byText.get(text);
       if (entry === undefined) return undefined;
       entry.isPrinted = true;
-      const {line, isInText, printedText, isOneLine} = entry;
+      const {line, shownLine, isInText, printedText, isOneLine} = entry;
       if (isInText || isOneLine || !isTelling(line) || this.#printedLines.delete(line)) return undefined;
       if (printedText) {
         const [head, ...lines] = printedText.split("]\n");
         return [`.remark: ${withoutCursor(head)}; \`.lines()\` has whole paths`, ...lines].join("]\n");
       }
-      if (isWhole(text, line)) return undefined;
-      const head = `.remark: ${withoutHash(withoutCursor(line))}`;
+      if (isWhole(text, shownLine)) return undefined;
+      const head = `.remark: ${withoutCursor(shownLine)}`;
       return text ? `${head}\n${text}` : head;
     }
 
