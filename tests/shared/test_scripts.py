@@ -432,6 +432,10 @@ async def test_printed_lines_are_a_line_each_below_their_folder() -> None:
         ("['a', 'b b', '[c]\\t1']", "a\nb b\n[c]\t1\n"),
         ("1, ['a', 'b', 'c'], 2", "1\na\nb\nc\n2\n"),
         (json.dumps(many), "folder-of-files/\n 0.txt\n 1.txt\n 2.txt\n 3.txt\n"),
+        (
+            json.dumps([f"created {path}" for path in many[:3]]),
+            "created folder-of-files/\n 0.txt\n 1.txt\n 2.txt\n",
+        ),
         (json.dumps(["a/1", "a/2", "http://x/y"]), "a/1\na/2\nhttp://x/y\n"),
         # What lines can't show.
         ("['a', 'b']", '["a","b"]\n'),

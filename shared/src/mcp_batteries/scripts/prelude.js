@@ -112,7 +112,8 @@
   // Tabs at its end are empty columns.
   const isPlainLine = (value) =>
     typeof value === "string" && /^\S(?:.*\S)?\t*$/.test(value) && !LINE_BREAKING.test(value);
-  const FOLDER = /^[^\s:"'`()[\]]*\//;
+  // Behind a verb, as in `created a/b.txt`, it is a folder too.
+  const FOLDER = /^(?:[a-z]+ )?[^\s:"'`()[\]]*\//;
   // A folder must save so many characters to stand on a line of its own, as in answers that a model reads.
   const MIN_SAVED_CHARACTERS = 20;
   // Lines that begin with paths: a folder once, above the names in it, which begin with a space.
