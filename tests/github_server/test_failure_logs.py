@@ -242,3 +242,61 @@ async def test_a_log_that_is_missing_has_a_reason(state: dict[str, Any], words: 
     oracle.answer("GET", f"{JOBS}/7", {**sample("actions/get-job-for-workflow-run"), "id": 7, **state})
     async with served(oracle, "--toolsets", "actions") as client:
         assert words in await refused(client, "read_job_log", repo="octo/app", job_id=7)
+
+
+def matrix(oracle: Oracle, logs: dict[int, bytes], *, green: int = 0) -> None:
+    """A run that failed: a job for each log, and some that succeeded."""
+    over = {"status": "completed", "conclusion": "failure"}
+    running(oracle, [over])
+    job = {**sample("actions/get-job-for-workflow-run"), **over, "steps": []}
+    jobs = [{**job, "id": number, "name": f"job {number}"} for number in logs]
+    jobs += [{**job, "id": 100 + number, "name": "fine", "conclusion": "success"} for number in range(green)]
+    oracle.pages("/repos/octo/app/actions/runs/9/jobs", jobs, "jobs")
+    for number, log in logs.items():
+        where = {"Location": f"{oracle.url}/_storage/{number}"}
+        oracle.answer("GET", f"/repos/octo/app/actions/jobs/{number}/logs", status=302, headers=where)
+        oracle.answer("GET", f"/_storage/{number}", raw=log)
+
+
+def failing(line: str, noise: int = 0) -> bytes:
+    """The log of a job that ends with a line."""
+    lines = ["working " + "x" * 60] * noise + [line, "##[error]Process completed with exit code 1.\n"]
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.anyio
+async def test_jobs_that_fail_alike_are_told_once_and_green_ones_counted(oracle: Oracle) -> None:
+    # What was compared is a difference.
+    old = failing("E   File python3.11/cart.py: assert 1 == 2", 3)
+    new = failing("E   File python3.12/cart.py: assert 1 == 2", 4)
+    matrix(oracle, {7: old, 8: new, 9: failing("E   File python3.12/cart.py: assert 1 == 3")}, green=4)
+    async with served(oracle, "--toolsets", "actions") as client:
+        found = await call(client, "get_run", **RUN)
+        assert [job[0] for job in found["data"]["jobs"]] == [7, 8, 9]
+        assert found["note"] == "Not in `jobs`: 4 success."
+        first, other = found["data"]["causes"]
+        assert first["job_id"] == 7 and first["same_but_for_numbers"] == [8] and "python3.11" in first["log"]
+        assert other["job_id"] == 9 and "same_but_for_numbers" not in other
+        logs = await call(client, "read_job_log", **RUN)
+        assert "python3.11" in logs and logs.count("python3.12") == 1 and "1 == 3" in logs
+        assert "(job 8) of `octo/app`]\nfails as job 7 but for numbers\n" in logs
+        # Who asks for lines gets those of each.
+        assert "python3.12" in await call(client, "read_job_log", **RUN, pattern="cart.py")
+        # A log that is missing is like no other.
+        oracle.answer("GET", "/repos/octo/app/actions/jobs/[89]/logs", {"message": "Not Found"}, status=404)
+        assert len((await call(client, "get_run", **RUN))["data"]["causes"]) == 3
+        # Of a run that is green, or goes on, all jobs are of interest.
+        running(oracle, [{"status": "in_progress", "conclusion": None}])
+        assert len((await call(client, "get_run", **RUN))["data"]["jobs"]) == 7
+
+
+@pytest.mark.anyio
+async def test_of_a_log_that_names_the_cause_an_excerpt_is_enough(oracle: Oracle) -> None:
+    matrix(oracle, {7: failing("E   assert 1 == 2", 900)})
+    async with served(oracle, "--toolsets", "actions") as client:
+        text = await call(client, "read_job_log", **RUN)
+        assert "901: E   assert 1 == 2" in text and "890: working" in text and len(text.encode()) < 3500
+        assert "truncated, the end from line" in text and "start_line reads from elsewhere" in text
+        # Where it names none, the reader has to look for it.
+        matrix(oracle, {7: failing("it broke", 900)})
+        assert len((await call(client, "read_job_log", **RUN)).encode()) > 9000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -12,13 +13,19 @@ from mcp_github.listing.projections import pick
 from mcp_github.policy import Repo
 from mcp_github.requests.runs.failure_log_parser import FailedStep, FailureLogParser
 
-__all__ = ["FAILURES", "describe_run_state", "explain_missing_log", "find_cause", "find_failed_step"]
+__all__ = [
+    "FAILURES", "describe_run_state", "explain_missing_log", "find_cause", "find_failed_step", "is_same_failure",
+    "merge_same_causes",
+]  # fmt: skip
 
 FAILURES = ("failure", "timed_out", "startup_failure")
 _MAX_CAUSE_LOG_BYTES = 200_000_000
 _MAX_ANNOTATIONS = 10
 _MAX_ANNOTATION_CHARACTERS = 500
 _MAX_NAMED = 5
+# Jobs of a matrix fail alike, at other lines of their logs, in other times and with other versions in their paths. A
+# whole number, such as a status, may be what tells two failures apart.
+_VARYING_NUMBERS = re.compile(r"^\d+(?=: )|\d+(?:\.\d+)+", re.MULTILINE)
 # What the runner adds to each step that fails, which says nothing.
 _EMPTY_ANNOTATION = "Process completed with exit code"
 
@@ -46,6 +53,33 @@ async def find_cause(api: Api, repo: Repo, job: Mapping[str, Any]) -> dict[str, 
     if not log and not cause.keys() & {"missing", "annotations"}:
         cause["log"] = "Its log names no reason: read it with `read_job_log`."
     return cause
+
+
+def is_same_failure(log: str, other: str) -> bool:
+    """Return whether two excerpts of logs, whose lines have their numbers, differ in these and in decimals at most."""
+    return _VARYING_NUMBERS.sub("0", log) == _VARYING_NUMBERS.sub("0", other)
+
+
+def merge_same_causes(causes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the causes; of those that only repeat the log of another, that one names the jobs."""
+    merged: list[dict[str, Any]] = []
+    for cause in causes:
+        first = _find_same(merged, cause)
+        if first is None:
+            merged.append(cause)
+        else:
+            first.setdefault("same_but_for_numbers", []).append(cause["job_id"])
+    return merged
+
+
+def _find_same(causes: Sequence[dict[str, Any]], cause: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return that of `causes` whose log says the same as that of `cause`; None if none does, or it says more."""
+    if cause.keys() & {"annotations", "missing"}:
+        return None
+    for other in causes:
+        if "annotations" not in other and "log" in other and is_same_failure(str(other["log"]), str(cause["log"])):
+            return other
+    return None
 
 
 async def describe_run_state(api: Api, repo: Repo, run: Mapping[str, Any]) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field
@@ -29,6 +30,8 @@ from mcp_github.requests.runs.failure_causes import (
     explain_missing_log,
     find_cause,
     find_failed_step,
+    is_same_failure,
+    merge_same_causes,
 )
 from mcp_github.requests.runs.failure_log_parser import FailureLogParser
 from mcp_github.requests.runs.runs_of_pull import find_run_of_pull
@@ -55,8 +58,12 @@ ActionsKind = Literal["workflows", "runs", "jobs", "artifacts"]
 RunAction = Literal["rerun", "rerun_failed", "cancel"]
 
 _MAX_LOG_BYTES = 1_000_000_000
+# Of a log that names the cause: these lines and what stands before the last error.
+_EXCERPT_BYTES = 3000
 _MAX_JOBS = 300
 _MAX_CAUSES = 5
+# What says nothing of why a run failed.
+_HARMLESS_CONCLUSIONS = ("success", "skipped", "neutral")
 # Failed jobs of a run whose logs share an answer.
 _MAX_LOGS = 6
 _MAX_NAMED_JOBS = 10
@@ -139,6 +146,30 @@ class _Jobs:
     def failed(self) -> list[dict[str, Any]]:
         return [job for job in self.items if job.get("conclusion") in FAILURES]
 
+    def without_harmless(self) -> _Jobs:
+        """Return those jobs that may say why the run failed."""
+        items = [job for job in self.items if job.get("conclusion") not in _HARMLESS_CONCLUSIONS]
+        return replace(self, items=items)
+
+    def count_harmless(self) -> str:
+        """Return how many jobs `without_harmless` leaves out, such as `9 success, 1 skipped`; empty if none."""
+        conclusions = Counter(str(job.get("conclusion")) for job in self.items)
+        counts = [f"{conclusions[name]} {name}" for name in _HARMLESS_CONCLUSIONS if conclusions[name]]
+        return ", ".join(counts)
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What an answer shows of a job's log.
+
+    Attributes:
+        cause: the lines that say why the job failed, each with its number; empty if nothing says it.
+    """
+
+    job_id: int
+    text: Text
+    cause: str = ""
+
 
 @dataclass(frozen=True)
 class _LogRequest:
@@ -198,9 +229,9 @@ async def list_actions(
 async def get_run(
     api: Api, *, repo: RepoName, run_id: OptionalNumber = None, number: OptionalNumber = None, wait: Waiting = None
 ) -> Record:
-    """Get a workflow run, or the failed one of pull request `number`: its jobs, and `causes` from failed ones' logs.
+    """Get a workflow run, or the failed one of pull request `number`: its jobs, or if some failed those and `causes`.
 
-    `wait`: for its end. Whole logs: `read_job_log`.
+    Causes are lines of logs. `wait`: for its end. Whole logs: `read_job_log`.
     """
     other_note = None
     if number is not None:
@@ -229,9 +260,13 @@ async def get_run(
         note = join_notes(note, f"Its jobs are missing here: {problem}")
     else:
         removed += jobs.removed
-        with_causes = not is_going_on and not api.is_for_resources
-        note = join_notes(note, _describe_gaps(jobs, with_causes=with_causes))
-        data |= await _describe_jobs(api, repo, jobs, with_causes=with_causes)
+        if is_going_on or api.is_for_resources or not jobs.failed:
+            data |= _to_table(jobs)
+            note = join_notes(note, _describe_missing_jobs(jobs))
+        else:
+            data |= _to_table(jobs.without_harmless())
+            data["causes"] = await _find_causes(api, repo, jobs.failed)
+            note = join_notes(note, _describe_missing_jobs(jobs), _describe_missing_causes(jobs))
     return Record(uri=f"{repo.uri}/runs/{run_id}", note=note, removed=removed or None, data=data)
 
 
@@ -252,7 +287,8 @@ async def read_job_log(
     request = _LogRequest(start_line, pattern)
     if job_id is not None:
         description = f"job `{job_id}` of `{repo.full_name}`"
-        return await _read_log(api, repo, {"id": job_id}, description, request, DEFAULT_PAGE_BYTES)
+        log = await _read_log(api, repo, {"id": job_id}, description, request, DEFAULT_PAGE_BYTES)
+        return log.text
     if run_id is not None:
         return await _read_failed_logs(api, repo, run_id, request)
     raise Invalid("One of `job_id` and `run_id` has to be given.")
@@ -405,21 +441,32 @@ def _query_others(repo: Repo, kind: Literal["workflows", "jobs", "artifacts"], r
     )
 
 
-async def _describe_jobs(api: Api, repo: Repo, jobs: _Jobs, *, with_causes: bool) -> dict[str, Any]:
-    """Return the jobs of a run as a table and, if asked for, why the first of those failed that did."""
+def _to_table(jobs: _Jobs) -> dict[str, Any]:
+    """Return the jobs of a run as a table."""
     rows = [_JOB.to_row(job, _JOB.default) for job in jobs.items]
-    data: dict[str, Any] = {"job_columns": list(_JOB.default), "jobs": rows}
-    if with_causes and jobs.failed:
-        data["causes"] = [await find_cause(api, repo, job) for job in jobs.failed[:_MAX_CAUSES]]
-    return data
+    return {"job_columns": list(_JOB.default), "jobs": rows}
 
 
-def _describe_gaps(jobs: _Jobs, *, with_causes: bool) -> str | None:
-    """Return which jobs, or causes of failed ones, are missing in an answer; None if none is."""
+async def _find_causes(api: Api, repo: Repo, failed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return why the first of the failed jobs of a run failed."""
+    causes = [await find_cause(api, repo, job) for job in failed[:_MAX_CAUSES]]
+    return merge_same_causes(causes)
+
+
+def _describe_missing_jobs(jobs: _Jobs) -> str | None:
+    """Return that a run has more jobs than an answer; None if it has all."""
+    if jobs.is_complete:
+        return None
+    return f"There are more than these {len(jobs.items)} jobs: `list_actions` with kind=jobs has all."
+
+
+def _describe_missing_causes(jobs: _Jobs) -> str | None:
+    """Return which jobs of a run that failed, and which causes, its answer leaves out; None if it has all."""
     gaps: list[str] = []
-    if not jobs.is_complete:
-        gaps.append(f"There are more than these {len(jobs.items)} jobs: `list_actions` with kind=jobs has all.")
-    if with_causes and len(jobs.failed) > _MAX_CAUSES:
+    harmless = jobs.count_harmless()
+    if harmless:
+        gaps.append(f"Not in `jobs`: {harmless}.")
+    if len(jobs.failed) > _MAX_CAUSES:
         gaps.append(f"{len(jobs.failed)} jobs failed; `causes` has the first {_MAX_CAUSES}.")
     return join_notes(*gaps)
 
@@ -452,7 +499,8 @@ async def _read_failed_logs(api: Api, repo: Repo, run_id: int, request: _LogRequ
         raise _no_failure(jobs, description)
     if len(failed) == 1:
         (job,) = failed
-        return await _read_log(api, repo, job, _describe_job(repo, job), request, DEFAULT_PAGE_BYTES)
+        log = await _read_log(api, repo, job, _describe_job(repo, job), request, DEFAULT_PAGE_BYTES)
+        return log.text
     if request.start_line is not None:
         names = _names_of(failed)
         raise Invalid(f"{len(failed)} jobs of {description} failed.", f"Pass the `job_id` of one of them: {names}.")
@@ -466,21 +514,35 @@ async def _read_failed_logs(api: Api, repo: Repo, run_id: int, request: _LogRequ
         head += f"; failed too: {', '.join(other_ids)}"
     if len(failed) > _MAX_LOGS + _MAX_JOB_IDS:
         head += " ..."
-    return Text(head, "\n\n".join(log.text() for log in logs))
+    if not request.pattern:
+        logs = _shorten_repeated(logs)
+    return Text(head, "\n\n".join(log.text.text() for log in logs))
 
 
-async def _try_log(api: Api, repo: Repo, job: Mapping[str, Any], request: _LogRequest, max_bytes: int) -> Text:
+def _shorten_repeated(logs: Sequence[_Log]) -> list[_Log]:
+    """Return the logs; those that give the cause of another, but for numbers, only say so."""
+    shortened: list[_Log] = []
+    for log in logs:
+        first = next((other for other in shortened if log.cause and is_same_failure(log.cause, other.cause)), None)
+        if first is not None:
+            head, _, _ = log.text.head.partition(";")
+            log = replace(log, text=Text(head, f"fails as job {first.job_id} but for numbers"))
+        shortened.append(log)
+    return shortened
+
+
+async def _try_log(api: Api, repo: Repo, job: Mapping[str, Any], request: _LogRequest, max_bytes: int) -> _Log:
     """Return lines of the log of one job among others, or why there is none."""
     description = _describe_job(repo, job)
     try:
         return await _read_log(api, repo, job, description, request, max_bytes)
     except (NotFound, Refused, TooLarge, Unavailable) as problem:
-        return Text(f"the log of {description} is missing", str(problem))
+        return _Log(int(job["id"]), Text(f"the log of {description} is missing", str(problem)))
 
 
 async def _read_log(
     api: Api, repo: Repo, job: Mapping[str, Any], description: str, request: _LogRequest, max_bytes: int
-) -> Text:
+) -> _Log:
     """Return lines of a job's log: its last error or its end, or from a line on.
 
     Args:
@@ -517,19 +579,20 @@ async def _read_log(
     page = render(max_bytes)
     cause = request.select_cause(parser)
     if not cause or not window.has_error:
-        return page
+        return _Log(job_id, page)
     if request.pattern:
-        return _put_matches_first(cause, page, render, max_bytes)
-    return _put_cause_first(cause, page, render, max_bytes)
+        return _Log(job_id, _put_matches_first(cause, page, render, max_bytes), cause)
+    return _Log(job_id, _put_cause_first(cause, render, min(max_bytes, _EXCERPT_BYTES)), cause)
 
 
-def _put_cause_first(cause: str, page: Text, render: Callable[[int], Text], max_bytes: int) -> Text:
+def _put_cause_first(cause: str, render: Callable[[int], Text], max_bytes: int) -> Text:
     """Return a page of a log with the lines before it that say why the job failed, if it lacks them.
 
     Args:
         cause: these lines, with their numbers as in the page.
         render: returns the page that fits into so many bytes.
     """
+    page = render(max_bytes)
     number = _number_of_line(cause)
     note = f"it seems to fail at line {number}"
     _, _, last_line = page.body.rpartition("\n")
