@@ -144,3 +144,19 @@ async def test_a_workflow_that_has_no_name_has_its_file_s(oracle: Oracle) -> Non
     async with served(oracle) as client:
         found = await call(client, "list_checks", **O, number=5, name="ci")
     assert [row[0] for row in found["rows"]] == [".github/workflows/ci.yml"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("event", ["workflow_dispatch", "repository_dispatch", "dynamic", "issue_comment"])
+async def test_a_run_with_another_input_does_not_replace_one(event: str, oracle: Oracle) -> None:
+    checks = [
+        run(1, "failure", name="deploy", check_suite={"id": 11}, started_at="2026-01-02T00:00:00Z"),
+        run(2, name="deploy", check_suite={"id": 12}, started_at="2026-01-02T00:05:00Z"),
+    ]
+    prepared(oracle, checks, {}, [])
+    workflow = {**sample("actions/get-workflow-run"), "event": event, "status": "completed"}
+    runs = [{**workflow, "id": suite, "check_suite_id": suite, "conclusion": conclusion}
+            for suite, conclusion in ((12, "success"), (11, "failure"))]  # fmt: skip
+    oracle.answer("GET", f"{HERE}/actions/runs", {"total_count": 2, "workflow_runs": runs})
+    async with served(oracle) as client:
+        assert (await call(client, "list_checks", **O, number=5))["note"] == "Not green: 1 failed, 1 passed."

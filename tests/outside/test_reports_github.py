@@ -685,7 +685,7 @@ async def test_a_check_that_ran_again_counts_as_it_went_last(oracle: Oracle) -> 
 
 
 @pytest.mark.reported("jsboige/CoursIA#11902")
-@pytest.mark.parametrize("other", [{"workflow_id": 2}, {"event": "push"}])
+@pytest.mark.parametrize("other", [{"workflow_id": 2}, {"event": "push"}, {"head_branch": "release"}])
 async def test_a_failure_is_not_hidden_by_the_check_of_another_workflow(other: dict[str, Any], oracle: Oracle) -> None:
     runs = [workflow_run(8, "success", **other), workflow_run(7, "failure")]
     commit_checks(oracle, [check("test", "failure", 7, EARLY), check("test", "success", 8, LATE)], runs)

@@ -152,7 +152,7 @@ class _Checks:
             self.notes.append(f"Nothing of these runs until a maintainer approves it on GitHub: {names}.")
 
     def leave_out_superseded(self) -> None:
-        """Leave out checks that ran again in a later run of the same workflow for the same event."""
+        """Leave out checks that ran again in a later run of the same workflow for the same event and branch."""
         workflow_by_suite = {suite: workflow_key(run) for suite, run in self.run_by_suite.items()}
         newest: dict[tuple[WorkflowKey | None, str], _Check] = {}
         for item in self.items:
