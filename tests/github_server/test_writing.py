@@ -373,6 +373,18 @@ async def test_a_branch_of_pull_requests_is_kept_whatever_its_repository_is_call
 
 
 @pytest.mark.anyio
+async def test_a_branch_of_the_last_of_many_open_pull_requests_is_kept(oracle: Oracle) -> None:
+    """GitHub lists those of all branches where it cannot use a filter."""
+    branch(oracle, "old")
+    end = {"ref": "old", "repo": {"full_name": "octo/app"}}
+    others = [{"number": n, "base": {**end, "ref": "main"}, "head": {**end, "ref": f"x{n}"}} for n in range(1, 251)]
+    oracle.pages("/repos/octo/app/pulls", [*others, {"number": 7, "base": end, "head": {**end, "ref": "y"}}])
+    async with served(oracle, "--write", "--delete") as client:
+        assert "#7" in await refused(client, "delete_branch", **O, branch="old")
+    assert not oracle.sent("DELETE")
+
+
+@pytest.mark.anyio
 async def test_the_default_branch_is_not_deleted(oracle: Oracle) -> None:
     async with served(oracle, "--write", "--delete") as client:
         assert "default branch" in await refused(client, "delete_branch", **O, branch="main")

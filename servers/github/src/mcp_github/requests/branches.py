@@ -60,17 +60,30 @@ async def resolve_sha(api: Api, repo: Repo, ref: Ref | None) -> str:
 
 async def find_open_pulls(api: Api, repo: Repo, branch: Ref) -> list[int]:
     """Return the numbers of the open pull requests from a branch or into it: GitHub closes them when it is deleted."""
-    numbers: list[int] = []
-    for params in ({"base": branch.name}, {"head": f"{repo.owner}:{branch.name}"}):
-        description = f"the open pull requests of {_describe(branch, repo)}"
-        query = {"state": "open", "per_page": 100, **params}
+    numbers: set[int] = set()
+    for filters in ({"base": branch.name}, {"head": f"{repo.owner}:{branch.name}"}):
+        params: dict[str, Any] = {"state": "open", "per_page": 100, **filters}
         try:
-            response = await api.get(f"{repo.path}/pulls", description, query, internal=True)
+            pulls = await _fetch_all_pulls(api, repo, params, f"the open pull requests of {_describe(branch, repo)}")
         except (NotFound, Refused):
             current_call().add_note("Which open pull requests that closes is not known: the token may not read them.")
             return []
-        numbers += [int(pull["number"]) for pull in response.data if _is_of_branch(pull, branch)]
-    return sorted(set(numbers))
+        numbers.update(int(pull["number"]) for pull in pulls if _is_of_branch(pull, branch))
+    return sorted(numbers)
+
+
+async def _fetch_all_pulls(
+    api: Api, repo: Repo, params: Mapping[str, Any], description: str
+) -> list[Mapping[str, Any]]:
+    """Return the pull requests of all pages: GitHub lists those of every branch if it cannot use a filter."""
+    pulls: list[Mapping[str, Any]] = []
+    next_page: Mapping[str, str] = {}
+    while True:
+        response = await api.get(f"{repo.path}/pulls", description, {**params, **next_page}, internal=True)
+        pulls += response.data
+        next_page = response.next_page
+        if not next_page:
+            return pulls
 
 
 def _is_of_branch(pull: Mapping[str, Any], branch: Ref) -> bool:
