@@ -67,13 +67,13 @@ async def test_a_list_with_few_of_many_says_of_how_many_they_are_all(oracle: Ora
     found_issues = [issue(number, labels=[]) for number in (70, 71)]
     oracle.pages(f"{HERE}/issues", [*pulls, *found_issues])
     ask: dict[str, Any] = {**O, "fields": "number"}
-    words = "That is all: {} match. GitHub listed {} others: {}."
-    without_labels = words.format(2, 70, "pull requests")
+    words = "Complete: {} match; GitHub also listed {}."
+    without_labels = words.format(2, "70 pull requests")
     async with served(oracle) as client:
         found = await call(client, "list_issues", **ask, labels="none")
         assert (sorted(found["rows"]), found["total"], found["note"]) == ([[70], [71]], 2, without_labels)
         first = await call(client, "list_issues", **ask, labels="none", limit=1)
-        assert first["cursor"] and "That is all" not in str(first.get("note"))
+        assert first["cursor"] and "Complete" not in str(first.get("note"))
         last = await call(client, "list_issues", **ask, labels="none", limit=1, cursor=first["cursor"])
         while last.get("cursor"):
             last = await call(client, "list_issues", **ask, labels="none", limit=1, cursor=last["cursor"])
@@ -81,9 +81,9 @@ async def test_a_list_with_few_of_many_says_of_how_many_they_are_all(oracle: Ora
         most = await call(client, "list_pull_requests", **ask, labels="bug", limit=100)
         assert most["total"] == 70 and "note" not in most
         merged = await call(client, "list_pull_requests", **ask, labels="bug", state="merged")
-        assert merged["rows"] == [] and merged["note"] == words.format(0, 72, "closed without a merge (70), issues (2)")
+        assert merged["rows"] == [] and merged["note"] == words.format(0, "70 closed without a merge, 2 issues")
         elsewhere = await call(client, "list_pull_requests", **ask, labels=["bug", "a, b"], base="next")
-        assert elsewhere["note"] == words.format(0, 72, "without all of these labels (70), issues (2)")
+        assert elsewhere["note"] == words.format(0, "70 without all of these labels, 2 issues")
 
 
 @pytest.mark.anyio
@@ -111,14 +111,14 @@ async def test_the_others_are_counted_by_what_they_are_over_all_pages(limit: int
             page = await call(client, "list_pull_requests", **ask, cursor=cursor)
             rows += page["rows"]
     assert rows == [[1], [8]] and page["total"] == 2
-    kinds = "issues (3), closed without a merge (2), not into `main` (2)"
-    assert page["note"] == f"That is all: 2 match. GitHub listed 7 others: {kinds}."
+    kinds = "3 issues, 2 closed without a merge, 2 not into `main`"
+    assert page["note"] == f"Complete: 2 match; GitHub also listed {kinds}."
 
 
 @pytest.mark.anyio
 async def test_a_list_that_ends_at_a_round_number_says_that_it_ends(oracle: Oracle) -> None:
     ask: dict[str, Any] = {**O, "fields": "number", "limit": 1000}
-    end = "That is all: {}, and no limit was reached."
+    end = "Complete: there are no more than these {}."
     async with served(oracle) as client:
         for count, note in ((99, None), (100, end.format(100)), (200, end.format(200))):
             oracle.pages(f"{HERE}/issues", [issue(number) for number in range(count)])
@@ -126,7 +126,7 @@ async def test_a_list_that_ends_at_a_round_number_says_that_it_ends(oracle: Orac
             assert (found["total"], found.get("note")) == (count, note)
         # Of a first page that is full, more come.
         first = await call(client, "list_issues", **{**ask, "limit": 100})
-        assert first["cursor"] and "That is all" not in first["note"]
+        assert first["cursor"] and "Complete" not in first["note"]
 
 
 @pytest.mark.anyio

@@ -102,7 +102,7 @@ class ConnectionPage:
         """Return that these are all, where their number looks like the most that a page has."""
         if self.next_position is not None or not self.rows or self.total % _MAX_NODES:
             return None
-        return f"That is all: {self.total}, and no limit was reached."
+        return f"Complete: there are no more than these {self.total}."
 
     @property
     def remaining_count(self) -> int:

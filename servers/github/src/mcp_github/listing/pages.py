@@ -309,17 +309,14 @@ class _Page:
         listed_total = self.position.items_before + self.listed_count
         if self.shown_count * _ONE_IN > listed_total or not self.excluded_counts:
             return None
-        kinds = [f"{kind} ({count})" for kind, count in self.excluded_counts.most_common()]
-        if len(kinds) == 1:
-            kinds = list(self.excluded_counts)
-        count = self.excluded_counts.total()
-        return f"That is all: {self.shown_count} match. GitHub listed {count} others: {', '.join(kinds)}."
+        kinds = [f"{count} {kind}" for kind, count in self.excluded_counts.most_common()]
+        return f"Complete: {self.shown_count} match; GitHub also listed {', '.join(kinds)}."
 
     def _round_note(self) -> str | None:
         """Return that these are all, where their number looks like the most that a page has."""
         if self.failure or self.note or not self.shown_count or self.shown_count % _MAX_UPSTREAM_ROWS:
             return None
-        return f"That is all: {self.shown_count}, and no limit was reached."
+        return f"Complete: there are no more than these {self.shown_count}."
 
     @property
     def _reachable_total(self) -> int | None:

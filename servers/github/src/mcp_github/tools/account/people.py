@@ -68,7 +68,7 @@ async def list_people(
 ) -> Listing:
     """List collaborators or contributors of `repo`, members of `org` or of its `team`; else your own teams.
 
-    Collaborators need push access to `repo`. Yourself: `get_me`.
+    Collaborators need push access. Yourself: `get_me`.
     """
     if kind == "contributors" and repo is None:
         raise Invalid("Contributors are those of a repository.", "Pass its `repo`.")

@@ -231,7 +231,7 @@ async def get_run(
 ) -> Record:
     """Get a workflow run, or the failed one of pull request `number`: its jobs, or if some failed those and `causes`.
 
-    Causes are lines of logs. `wait`: for its end. Whole logs: `read_job_log`.
+    `wait`: for its end. Whole logs: `read_job_log`.
     """
     other_note = None
     if number is not None:

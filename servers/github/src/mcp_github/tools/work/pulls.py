@@ -124,7 +124,7 @@ async def list_pull_requests(
     *,
     repo: RepoName,
     state: PullState = "open",
-    head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="Of a fork owner:branch")] = None,
+    head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="Of a fork owner:branch, in rows too")] = None,
     base: OptionalBase = None,
     labels: Annotated[NameList, Field(description='All of these, or ["none"]')] = None,
     milestone: Annotated[MilestoneName, Field(description="Title or none")] = None,
@@ -137,7 +137,7 @@ async def list_pull_requests(
 ) -> Listing:
     """List a repository's pull requests by state, branch or label, newest first, or those of a `commit`.
 
-    `verdicts`: a reviewer's or bot's last but comments: `ben approved`, `changes_requested`; `dismissed` if revoked.
+    `verdicts`: the last of each person or bot, comments aside: `ben approved`, `changes_requested`, `dismissed`.
     `closes`, by text or by hand, merged too: `["#7", "open", TITLE]`. By author, words, merge date: `search_github`.
     """
     if commit is not None:
