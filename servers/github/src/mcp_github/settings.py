@@ -70,7 +70,8 @@ class Settings(Common):
     force: bool = Field(False, description="With --write, also allow moving a branch so that it loses commits.")
     repos: tuple[str, ...] = Field(
         (),
-        description="Repository to allow, as owner/name or owner/*; repeatable; by default all that the token reaches.",
+        description="Repository to allow, as owner/name or owner/*; repeatable; by default all that the token reaches. "
+        "If it is only one, calls need not name it.",
     )
     flow: Literal["ask", "strict", "off"] = Field(
         "ask",

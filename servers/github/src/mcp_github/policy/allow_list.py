@@ -66,6 +66,13 @@ class RepositoryAllowList:
         return [f"{entry.owner}/{entry.name}" for entry in self.allow_list if not entry.is_whole_owner]
 
     @property
+    def only_repo(self) -> str | None:
+        """The `owner/name` of the repository that alone is served; None if there may be others."""
+        if len(set(self.allow_list)) != 1 or not self.named_repos:
+            return None
+        return self.named_repos[0]
+
+    @property
     def allow_list_text(self) -> str:
         """The allow-list for messages."""
         entries = [f"`{entry.owner}/{entry.name}`" for entry in self.allow_list]

@@ -124,7 +124,9 @@ async def list_pull_requests(
     *,
     repo: RepoName,
     state: PullState = "open",
-    head: Annotated[HeadFilter | None, trusted(Policy.head_filter), Field(description="Of a fork owner:branch, in rows too")] = None,
+    head: Annotated[
+        HeadFilter | None, trusted(Policy.head_filter), Field(description="Of a fork owner:branch, in rows too")
+    ] = None,
     base: OptionalBase = None,
     labels: Annotated[NameList, Field(description='All of these, or ["none"]')] = None,
     milestone: Annotated[MilestoneName, Field(description="Title or none")] = None,
