@@ -761,6 +761,23 @@ async def test_all_pages_are_lines_or_objects(tmp_path: Path) -> None:
     ]
 
 
+async def test_of_a_tool_that_shows_one_thing_all_is_that_thing() -> None:
+    async def answer(name: str, arguments: Mapping[str, Any]) -> str:
+        if name == "get_run":
+            return json.dumps({"note": "one is hidden", "data": {"id": 7, "jobs": [[1, "a"]]}})
+        # What a change did is no record, nor is the text of a file.
+        return json.dumps({"done": "Changed.", "data": {"id": 7}})
+
+    async def run(script: str) -> Outcome:
+        return await run_script(script, ["get_run", "edit_run"], answer, 60)
+
+    outcome = await run("const [run, ...others] = get_run.all(); return [run, others, remark]")
+    assert json.loads(outcome.output) == [{"id": 7, "jobs": [[1, "a"]]}, [], "one is hidden"]
+    assert outcome.lists == [ReadList("get_run", 1, 1, "rows", ["one is hidden"])]
+    assert "a row has no conclusion, only id, jobs" in (await run("get_run.all().map((job) => job.conclusion)")).error
+    assert (await run("return edit_run.all()[0].startsWith('{')")).output == "true\n"
+
+
 async def test_a_column_that_a_row_has_not_is_no_value_that_is_not_set() -> None:
     async def answer(name: str, arguments: Mapping[str, Any]) -> str:
         return json.dumps({"columns": ["n", "name"], "rows": [[1, None], [2, "b"], [3, "c"]]})

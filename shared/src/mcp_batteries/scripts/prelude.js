@@ -187,13 +187,18 @@
 
   // What the first line of a table says of its rows; the lines of a file may look like a table too.
   const ROWS = /^\[(?:truncated: )?(?:rows|[\d,]+ rows?)\b/;
+  const RECORD_MEMBERS = ["data", "note", "removed", "uri"];
+  const isRecord = (answer) => isObject(answer.data) && Object.keys(answer).every((name) => RECORD_MEMBERS.includes(name));
+  const tableOfJson = (answer) => {
+    if (Array.isArray(answer.columns) && Array.isArray(answer.rows)) return answer;
+    if (!isRecord(answer)) return undefined;
+    // Of a tool that shows one thing, a script expects its members and not the text.
+    return {note: answer.note, columns: Object.keys(answer.data), rows: [Object.values(answer.data)]};
+  };
   // The columns and rows of an answer that is a table: one object, or a line for the columns and one for each row.
   const tableOf = (text) => {
     try {
-      if (remark === "" && text.startsWith("{")) {
-        const answer = parse(text);
-        return Array.isArray(answer.columns) && Array.isArray(answer.rows) ? answer : undefined;
-      }
+      if (remark === "" && text.startsWith("{")) return tableOfJson(parse(text));
       if (!ROWS.test(remark)) return undefined;
       const [columns, ...rows] = text.lines().map((line) => parse(line));
       const isTable = [columns, ...rows].every((row) => Array.isArray(row) && row.length === columns.length);
