@@ -65,10 +65,8 @@ async def test_a_list_tells_reviews_checks_and_conflicts_with_one_more_request(o
         (asked,) = oracle.sent("POST", "/graphql")
         tools = {tool.name: tool.description or "" for tool in (await client.list_tools()).tools}
         description = " ".join(tools["list_pull_requests"].split())
-        assert (
-            "a reviewer's or bot's last but comments: `ben approved`, `changes_requested`; `dismissed` if revoked"
-            in description
-        )
+        verdicts = "the last of each person or bot, comments aside: `ben approved`, `changes_requested`; `dismissed` if"
+        assert verdicts in description
         assert '`closes`, by text or by hand, merged too: `["#7", "open", TITLE]`' in description
         variables = asked.json["variables"]
         assert variables["ids"] == ["PR_6", "PR_5"]

@@ -211,7 +211,9 @@ async def test_a_fork_is_known_by_its_network_whatever_its_name(oracle: Oracle) 
         oracle.answer("GET", f"/repos/{name}", {"full_name": name, **({"source": {"full_name": root}} if root else {})})
     async with served(oracle, "--write", "--repos", "octo/app,octo/copy,me/app-fork,me/other,her/app") as client:
         not_found(oracle, "GET", "/repos/me/other")
-        await call(client, "create_pull_request", **pull, head="me:topic")
+        created = await call(client, "create_pull_request", **pull, head="me:topic")
+        # What the caller said itself is not repeated.
+        assert created["data"].keys() == {"number", "head_sha"} and created["url"].startswith("https://")
         assert oracle.sent("POST", "/pulls")[-1].json["head"] == "me:topic"
         await call(client, "create_pull_request", **pull, head="octo/copy:topic")
         assert {"head": "octo:topic", "head_repo": "copy"}.items() <= oracle.sent("POST", "/pulls")[-1].json.items()

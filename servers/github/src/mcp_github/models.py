@@ -1,7 +1,7 @@
 """Result shapes: for lists, for one object, for a completed write, and for text.
 
 A list has columns and rows, because repeated field names are half the cost of lists. Text from GitHub stays in its own
-field, beside its author, their association with the repository and how far to trust it.
+field, beside its author and how far to trust them.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ COMMENT = Projection(
         "url": "html_url",
         "reactions": "reactions.total_count",
     },
-    ("id", "author", "association", "trust", "created_at", "body"),
+    ("id", "author", "trust", "created_at", "body"),
 )
 PULL = Projection(
     {
@@ -221,7 +221,7 @@ REVIEW = Projection(
         "body": clip("body"),
         "url": "html_url",
     },
-    ("id", "author", "association", "trust", "state", "submitted_at", "commit", "body"),
+    ("id", "author", "trust", "state", "submitted_at", "commit", "body"),
 )
 CHECK = Projection(
     {

@@ -124,7 +124,7 @@ async def list_issues(
     labels: Annotated[NameList, Field(description='All of these, or ["none"]')] = None,
     assignee: Annotated[FreeText | None, Field(description="Login, none, or * for any")] = None,
     creator: Login = None,
-    milestone: Annotated[MilestoneName, Field(description="Title or none")] = None,
+    milestone: Annotated[MilestoneName, Field(description="Exact title, or none")] = None,
     type: IssueType = None,  # noqa: A002 - the word GitHub uses
     custom: Custom = None,
     since: Since = None,

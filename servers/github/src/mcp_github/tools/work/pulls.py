@@ -71,6 +71,8 @@ COPILOT_REVIEWER = "copilot-pull-request-reviewer[bot]"
 _MAX_BODY_CHARACTERS = 8000
 _MAX_CHECKS = 1000
 _SORTS_OF_ISSUES = (None, "created", "updated")
+# What the caller of a new one did not say.
+_NEW_COLUMNS = ("number", "head_sha")
 _DONE_COLUMNS = ("number", "title", "state", "draft", "head", "head_sha", "base")
 
 
@@ -129,7 +131,7 @@ async def list_pull_requests(
     ] = None,
     base: OptionalBase = None,
     labels: Annotated[NameList, Field(description='All of these, or ["none"]')] = None,
-    milestone: Annotated[MilestoneName, Field(description="Title or none")] = None,
+    milestone: Annotated[MilestoneName, Field(description="Exact title, or none")] = None,
     commit: Annotated[Ref | None, trusted(Policy.ref), Field(description="Those it is of")] = None,
     sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, popularity ...")] = None,
     order: Literal["asc", "desc"] | None = None,
@@ -139,8 +141,9 @@ async def list_pull_requests(
 ) -> Listing:
     """List a repository's pull requests by state, branch or label, newest first, or those of a `commit`.
 
-    `verdicts`: the last of each person or bot, comments aside: `ben approved`, `changes_requested`, `dismissed`.
-    `closes`, by text or by hand, merged too: `["#7", "open", TITLE]`. By author, words, merge date: `search_github`.
+    `verdicts`: the last of each person or bot, comments aside: `ben approved`, `changes_requested`; `dismissed` if
+    revoked. `closes`, by text or by hand, merged too: `["#7", "open", TITLE]`. By author, words, merge date:
+    `search_github`.
     """
     if commit is not None:
         refuse_beside("`commit`", head=head, base=base, labels=labels, milestone=milestone, sort=sort, order=order)
@@ -280,7 +283,7 @@ async def create_pull_request(
             f"Pull request #{number} is created", f"Ask others to review #{number} with `edit_pull_request`."
         ):
             await _send_reviewers(api, "POST", repo, number, resolved_reviewers)
-    return _done(repo, number, f"Created pull request #{number}.", response.data)
+    return _done(repo, number, f"Created pull request #{number}.", response.data, _NEW_COLUMNS)
 
 
 @tool("Change a pull request", toolset="pull_requests", effect="destroy", open_world=True)
@@ -574,8 +577,10 @@ async def _name_existing_pull(api: Api, repo: WriteRepo, head: Head, base: Ref, 
     return problem
 
 
-def _done(repo: Repo, number: int, sentence: str, pull: Mapping[str, Any]) -> Done:
-    data = PULL.to_record(pull, _DONE_COLUMNS)
+def _done(
+    repo: Repo, number: int, sentence: str, pull: Mapping[str, Any], columns: Sequence[str] = _DONE_COLUMNS
+) -> Done:
+    data = PULL.to_record(pull, columns)
     return Done(done=sentence, uri=f"{repo.uri}/pulls/{number}", url=pull.get("html_url"), data=data)
 
 
