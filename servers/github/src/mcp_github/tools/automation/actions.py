@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, NotFound, Refused, TooLarge, Unavailable
-from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.decorators import OtherName, tool
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api, ApiResponse
 from mcp_github.client.polling import MAX_WAIT_SECONDS
@@ -197,7 +197,14 @@ class _LogRequest:
         return LineWindow(start_line=self.start_line, pattern=self.pattern)
 
 
-@tool("List runs, jobs, workflows or artifacts", toolset="actions", open_world=True)
+@tool(
+    "List runs, jobs, workflows or artifacts", toolset="actions", open_world=True,
+    also=(
+        OtherName("list_workflow_runs", {"kind": "runs"}), OtherName("list_runs", {"kind": "runs"}),
+        OtherName("list_workflows", {"kind": "workflows"}), OtherName("list_jobs", {"kind": "jobs"}),
+        OtherName("list_workflow_jobs", {"kind": "jobs"}), OtherName("list_artifacts", {"kind": "artifacts"}),
+    ),
+)  # fmt: skip
 async def list_actions(
     api: Api,
     *,
@@ -225,7 +232,9 @@ async def list_actions(
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
 
-@tool("Get a run", toolset="actions", open_world=True, seconds=MAX_WAIT_SECONDS + 120)
+@tool(
+    "Get a run", toolset="actions", open_world=True, seconds=MAX_WAIT_SECONDS + 120, also=("get_workflow_run",)
+)  # fmt: skip
 async def get_run(
     api: Api, *, repo: RepoName, run_id: OptionalNumber = None, number: OptionalNumber = None, wait: Waiting = None
 ) -> Record:
@@ -270,7 +279,7 @@ async def get_run(
     return Record(uri=f"{repo.uri}/runs/{run_id}", note=note, removed=removed or None, data=data)
 
 
-@tool("Read a job's log", toolset="actions", open_world=True)
+@tool("Read a job's log", toolset="actions", open_world=True, also=("get_job_logs",))
 async def read_job_log(
     api: Api,
     *,

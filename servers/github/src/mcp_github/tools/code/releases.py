@@ -55,7 +55,7 @@ async def list_releases(
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
 
 
-@tool("Get a release", toolset=("repos", "releases"), open_world=True)
+@tool("Get a release", toolset=("repos", "releases"), open_world=True, also=("get_latest_release",))
 async def get_release(
     api: Api,
     *,

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.progress import report_progress
-from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.decorators import OtherName, tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
 from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
@@ -131,7 +131,7 @@ async def list_files(
     return await list_folder(api, repo, path, ref, recursive=recursive, pattern=pattern, options=options)
 
 
-@tool("Read a file", toolset="repos", open_world=True)
+@tool("Read a file", toolset="repos", open_world=True, also=("get_file_contents",))
 async def read_file(
     api: Api,
     *,
@@ -251,7 +251,10 @@ async def get_commit(api: Api, *, repo: RepoName, ref: RefName) -> Record:
     return Record(note=note, removed=response.removed or None, data=data)
 
 
-@tool("List branches or tags", toolset="repos", open_world=True)
+@tool(
+    "List branches or tags", toolset="repos", open_world=True,
+    also=(OtherName("list_branches", {"kind": "branches"}), OtherName("list_tags", {"kind": "tags"})),
+)  # fmt: skip
 async def list_refs(
     api: Api,
     *,

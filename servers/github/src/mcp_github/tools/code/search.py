@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.decorators import OtherName, tool
 from mcp_batteries.server.declaration.trusted import FreeText
 from mcp_github.client.api import Api
 from mcp_github.client.http import JSON_TYPE
@@ -125,7 +125,10 @@ _INDEXES: Mapping[SearchKind, _Index] = {
 }
 
 
-@tool("Search GitHub", toolset=("repos", "issues", "pull_requests", "search"), open_world=True)
+@tool(
+    "Search GitHub", toolset=("repos", "issues", "pull_requests", "search"), open_world=True,
+    also=tuple(OtherName(f"search_{kind}", {"kind": kind}) for kind in _INDEXES),
+)  # fmt: skip
 async def search_github(
     api: Api,
     *,

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable
-from mcp_batteries.server.declaration.decorators import tool
+from mcp_batteries.server.declaration.decorators import OtherName, tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api, partial_success
@@ -197,7 +197,10 @@ async def get_issue(
     return Record(uri=f"{repo.uri}/issues/{number}", note=note, removed=response.removed or None, data=data)
 
 
-@tool("List choices for issues", toolset=("issues", "labels"), open_world=True)
+@tool(
+    "List choices for issues", toolset=("issues", "labels"), open_world=True,
+    also=(OtherName("list_labels", {"kind": "labels"}), OtherName("list_milestones", {"kind": "milestones"})),
+)  # fmt: skip
 async def list_issue_options(
     api: Api, *, repo: RepoName, kind: IssueOption, limit: Limit = 50, cursor: Cursor = None
 ) -> Listing:
@@ -286,7 +289,10 @@ async def create_issue(
     return done
 
 
-@tool("Change an issue", toolset="issues", effect="destroy", open_world=True, seconds=MAX_BATCH_SECONDS)
+@tool(
+    "Change an issue", toolset="issues", effect="destroy", open_world=True, seconds=MAX_BATCH_SECONDS,
+    also=("update_issue",),
+)  # fmt: skip
 async def edit_issue(
     api: Api,
     *,
@@ -364,7 +370,9 @@ async def edit_sub_issue(
     return Done(done=f"Sub-issues of #{number}: {action} #{sub_issue}.", uri=f"{repo.uri}/issues/{number}")
 
 
-@tool("Comment", toolset=("issues", "pull_requests"), effect="write", open_world=True)
+@tool(
+    "Comment", toolset=("issues", "pull_requests"), effect="write", open_world=True, also=("add_issue_comment",)
+)  # fmt: skip
 async def create_comment(
     api: Api,
     *,

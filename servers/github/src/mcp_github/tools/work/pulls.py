@@ -286,7 +286,9 @@ async def create_pull_request(
     return _done(repo, number, f"Created pull request #{number}.", response.data, _NEW_COLUMNS)
 
 
-@tool("Change a pull request", toolset="pull_requests", effect="destroy", open_world=True)
+@tool(
+    "Change a pull request", toolset="pull_requests", effect="destroy", open_world=True, also=("update_pull_request",)
+)  # fmt: skip
 async def edit_pull_request(
     api: Api,
     *,
@@ -377,7 +379,10 @@ async def edit_thread(
     return await threads.set_resolved(api, repo, number, thread, resolved=resolved)
 
 
-@tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)
+@tool(
+    "Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True,
+    also=("merge_pull_request",),
+)  # fmt: skip
 async def run_merge(
     api: Api,
     *,
