@@ -776,6 +776,9 @@ async def test_of_a_tool_that_shows_one_thing_all_is_that_thing() -> None:
     assert outcome.lists == [ReadList("get_run", 1, 1, "rows", ["one is hidden"])]
     assert "a row has no conclusion, only id, jobs" in (await run("get_run.all().map((job) => job.conclusion)")).error
     assert (await run("return edit_run.all()[0].startsWith('{')")).output == "true\n"
+    # Who knows that it is under `data` takes the answer for that object.
+    outcome = await run("return [get_run().data.id, edit_run().data.id, ['text', '{', '{}'].map((text) => text.data)]")
+    assert json.loads(outcome.output) == [7, 7, [None, None, None]]
 
 
 async def test_a_column_that_a_row_has_not_is_no_value_that_is_not_set() -> None:

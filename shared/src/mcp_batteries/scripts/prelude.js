@@ -185,6 +185,17 @@
   // Of an answer: its first line in brackets, which the text of a read is without.
   Object.defineProperty(String.prototype, "remark", {get() { return remarks.lineOf(String(this)); }});
 
+  // Of an answer that is one object as JSON: what it tells, for which scripts ask as if the answer were that object.
+  const dataOf = (text) => {
+    try {
+      const {data} = text.startsWith("{") ? parse(text) : {};
+      return isObject(data) ? data : undefined;
+    } catch {
+      return undefined; // A text that begins like JSON.
+    }
+  };
+  Object.defineProperty(String.prototype, "data", {get() { return dataOf(String(this)); }});
+
   // What the first line of a table says of its rows; the lines of a file may look like a table too.
   const ROWS = /^\[(?:truncated: )?(?:rows|[\d,]+ rows?)\b/;
   const RECORD_MEMBERS = ["data", "note", "removed", "uri"];
