@@ -133,8 +133,7 @@ async def test_such_a_path_is_listed_read_and_changed_under_its_spelling(oracle:
             one = await call(client, "read_diff", repo="octo/app", number=5, path=path)
             assert one.count("===") == 1 and f"=== {path} (" in one
         change = {"path": escape_path(names[0]), "sha": SHA, "content": "new\n"}
-        made = await call(client, "write_files", repo="octo/app", branch="main", message="M", files=[change])
-        assert made["data"]["files"] == [escape_path(names[0])]
+        await call(client, "write_files", repo="octo/app", branch="main", message="M", files=[change])
         sent: Any = oracle.sent("POST", "/graphql")[-1].json["variables"]["input"]["fileChanges"]["additions"]
         assert sent[0]["path"] == names[0]
         taken = {"path": escape_path(names[1]), "content": "new\n"}

@@ -122,7 +122,7 @@ async def _make_first_commit(
     commit = response.data["commit"]
     sha = str(commit["sha"])
     if not others:
-        return _done(branch, _Commit(sha, str(commit.get("html_url", ""))), changes)
+        return _done(branch, _Commit(sha, str(commit.get("html_url", ""))), len(changes))
     try:
         done = await _commit_on(api, repo, branch, sha, message, others)
     except Problem as problem:
@@ -133,8 +133,7 @@ async def _make_first_commit(
     sentence = (
         f"Committed {len(changes)} files to {branch.name}, in two commits: the first of a repository has one file."
     )
-    data = {**(done.data or {}), "files": _names_of(changes)}
-    return done.model_copy(update={"done": sentence, "data": data})
+    return done.model_copy(update={"done": sentence})
 
 
 async def _commit_on(
@@ -146,7 +145,7 @@ async def _commit_on(
     if executable_paths:
         # All that GraphQL writes is a plain file.
         commit = await _commit_by_objects(api, plan)
-        done = _done(branch, commit, changes)
+        done = _done(branch, commit, len(changes))
         names = " and ".join(quote(path) for path in executable_paths)
         verb = "are"
         if len(executable_paths) == 1:
@@ -157,7 +156,7 @@ async def _commit_on(
         commit = await _commit_by_graphql(api, plan)
     except NotFound:
         commit = await _commit_by_objects(api, plan)
-    return _done(branch, commit, changes)
+    return _done(branch, commit, len(changes))
 
 
 async def _plan(
@@ -334,19 +333,11 @@ def _require_expected(change: FileChange, existing: Mapping[str, Any] | None) ->
         )
 
 
-def _done(branch: Ref, commit: _Commit, changes: Sequence[FileChange]) -> Done:
+def _done(branch: Ref, commit: _Commit, file_count: int) -> Done:
     noun = "files"
-    if len(changes) == 1:
+    if file_count == 1:
         noun = "file"
-    return Done(
-        done=f"Committed {len(changes)} {noun} to {branch.name}.",
-        url=commit.url,
-        data={"commit": commit.sha, "branch": branch.name, "files": _names_of(changes)},
-    )
-
-
-def _names_of(changes: Sequence[FileChange]) -> list[str]:
-    return [change.name for change in changes]
+    return Done(done=f"Committed {file_count} {noun} to {branch.name}.", url=commit.url, data={"commit": commit.sha})
 
 
 def _to_base64(content: bytes) -> str:
