@@ -312,12 +312,12 @@ def _place(folder: Path) -> Place:
     }  # fmt: skip
     server = [sys.executable, "-m", "mcp_github", "--api-url", day.url, "--write", "--releases", "--merge", "--runs"]
     server += ["--toolsets", "default,actions,releases", "--flow", "off", "--write-interval", "0"]
-    server += ["--tools", "default,call_tools"]
+    # gh is told its repository by the environment.
+    server += ["--tools", "default,call_tools", "--repos", "octo/app"]
     ours = ["env", "-u", "HTTP_PROXY", f"GITHUB_TOKEN={TOKEN}", *server]
     return Place(folder, {"github": ours}, variables, {"head": HEAD})
 
 
-O = {"repo": "octo/app"}  # noqa: E741
 _LOOK = 'curl -s --noproxy "*" "$WORLD/_storage/writes"'
 _BUGS, _WISHES = [101, 103, 105, 108, 111, 113, 116, 118], [102, 104, 107, 110, 114, 117]
 _REVIEW = [
@@ -343,18 +343,18 @@ def _numbers(numbers: list[int]) -> str:
 
 
 _TRIAGE: list[tuple[str, dict[str, Any]]] = [
-    ("edit_issue", {**O, "number": _BUGS[0], "numbers": _BUGS[1:], "labels": ["+bug"], "dry_run": False}),
-    ("edit_issue", {**O, "number": _WISHES[0], "numbers": _WISHES[1:], "labels": ["+enhancement"], "dry_run": False}),
-    ("edit_issue", {**O, "number": 109, "duplicate_of": 101}),
-    ("edit_issue", {**O, "number": 112, "numbers": [120], "state": "closed", "state_reason": "not_planned",
+    ("edit_issue", {"number": _BUGS[0], "numbers": _BUGS[1:], "labels": ["+bug"], "dry_run": False}),
+    ("edit_issue", {"number": _WISHES[0], "numbers": _WISHES[1:], "labels": ["+enhancement"], "dry_run": False}),
+    ("edit_issue", {"number": 109, "duplicate_of": 101}),
+    ("edit_issue", {"number": 112, "numbers": [120], "state": "closed", "state_reason": "not_planned",
                     "dry_run": False}),
 ]  # fmt: skip
 
 _BACKPORT: list[tuple[str, dict[str, Any]]] = [
-    ("write_files", {**O, "branch": "backport-31", "ref": "release-1.2", "message": f"{_FIX['title']} (#31)",
+    ("write_files", {"branch": "backport-31", "ref": "release-1.2", "message": f"{_FIX['title']} (#31)",
                      "files": [{"path": "src/shop/clock.py",
                                 "edits": [{"old": "LIFE > time", "new": "LIFE < time"}]}]}),
-    ("create_pull_request", {**O, "head": "backport-31", "base": "release-1.2", "title": _FIX["title"],
+    ("create_pull_request", {"head": "backport-31", "base": "release-1.2", "title": _FIX["title"],
                              "body": "Backport of #31."}),
 ]  # fmt: skip
 
@@ -367,14 +367,14 @@ TASKS = [
          f"gh issue edit {_numbers(_BUGS)} --add-label bug; gh issue edit {_numbers(_WISHES)} --add-label enhancement",
          "gh issue close 109 --duplicate-of 101; gh issue close 112 -r 'not planned'; gh issue close 120 -r"
          " 'not planned'"],
-        [("list_issues", {**O, "limit": 20, "fields": "number,title,author"}),
-         ("list_issues", {**O, "numbers": [109, 112, 116], "fields": "title,body"}),
+        [("list_issues", {"limit": 20, "fields": "number,title,author"}),
+         ("list_issues", {"numbers": [109, 112, 116], "fields": "title,body"}),
          *_TRIAGE],
         ["Crash on an empty config"],
         'curl -s --noproxy "*" "$WORLD/_storage/triage"',
         [_TRIAGED],
-        [("list_issues", {**O, "limit": 20, "fields": "number,title,author"}),
-         ("list_issues", {**O, "numbers": [109, 112, 116], "fields": "title,body"}),
+        [("list_issues", {"limit": 20, "fields": "number,title,author"}),
+         ("list_issues", {"numbers": [109, 112, 116], "fields": "title,body"}),
          _several(*_TRIAGE)],
     ),
     Task(
@@ -383,8 +383,8 @@ TASKS = [
         ["gh pr view 5; gh pr diff 5",
          "gh api repos/octo/app/pulls/5/reviews --input - <<'END'\n"
          + json.dumps({"event": "REQUEST_CHANGES", "body": "Two questions.", "comments": _REVIEW}) + "\nEND"],
-        [("read_diff", {**O, "number": 5}),
-         ("create_review", {**O, "number": 5, "event": "REQUEST_CHANGES", "body": "Two questions.",
+        [("read_diff", {"number": 5}),
+         ("create_review", {"number": 5, "event": "REQUEST_CHANGES", "body": "Two questions.",
                             "comments": _REVIEW})],
         ["Carts can be shared", "part12"],
         _LOOK,
@@ -394,7 +394,7 @@ TASKS = [
         "a pull request is red: which of 41 checks, and why",
         _place,
         ["gh pr checks 5", "gh run view 9 --log-failed"],
-        [("get_run", {**O, "number": 5})],
+        [("get_run", {"number": 5})],
         [r"test \(3\.13\)", r"assert \d+ == \d+"],
     ),
     Task(
@@ -403,8 +403,8 @@ TASKS = [
         ["gh release list -L 3; gh api repos/octo/app/compare/v1.2.0...main"
          " --jq '.commits[].commit.message | split(\"\\n\")[0]'",
          f"gh release create v1.3.0 --target main -t 1.3 -n '{_NOTES}' --generate-notes"],
-        [("list_commits", {**O, "ref": "main", "base": "releases/latest", "fields": "subject"}),
-         ("create_release", {**O, "tag": "v1.3.0", "ref": "main", "title": "1.3", "body": _NOTES, "draft": False,
+        [("list_commits", {"ref": "main", "base": "releases/latest", "fields": "subject"}),
+         ("create_release", {"tag": "v1.3.0", "ref": "main", "title": "1.3", "body": _NOTES, "draft": False,
                              "generate_notes": True})],
         [r"v1\.2\.0", r"Allow several currencies \(#73\)"],
         _LOOK,
@@ -421,11 +421,11 @@ TASKS = [
          f" -f branch=backport-31 -f sha={_BLOB} -f message='{_FIX['title']} (#31)'"
          " -f content=$(base64 -w0 clock.py) --jq .commit.sha",
          f"gh pr create -H backport-31 -B release-1.2 -t '{_FIX['title']}' -b 'Backport of #31.'"],
-        [("read_diff", {**O, "number": 31}), *_BACKPORT],
+        [("read_diff", {"number": 31}), *_BACKPORT],
         ["LIFE < time"],
         _LOOK,
         ["refs/heads/backport-31", "backport-31.*release-1.2|release-1.2.*backport-31"],
-        [("read_diff", {**O, "number": 31}), _several(*_BACKPORT)],
+        [("read_diff", {"number": 31}), _several(*_BACKPORT)],
     ),
 ]  # fmt: skip
 
