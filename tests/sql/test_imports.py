@@ -17,15 +17,10 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.policy import parse_encoding
 from mcp_batteries.sql.transfer import column_summary
 from mcp_batteries.sql.transfer.column_summary import ColumnSummary
-from mcp_batteries.sql.transfer.records import (
-    CsvDialect,
-    build_record,
-    detect_dialect,
-    read_csv_lines,
-    read_csv_records,
-    read_json_records,
-    refuse_unusable_names,
-)
+from mcp_batteries.sql.transfer.csv_detection import detect_dialect
+from mcp_batteries.sql.transfer.csv_records import CsvDialect, read_csv_lines, read_csv_records
+from mcp_batteries.sql.transfer.json_records import build_record, read_json_records
+from mcp_batteries.sql.transfer.record_fields import refuse_unusable_names
 from postgres import serving as postgres
 from sql.prove_imports import prove
 from sqlite import serving as sqlite

@@ -17,8 +17,10 @@ from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import describe_os_error
 from mcp_batteries.sql.results.rows import format_count, format_size, to_one_line
 from mcp_batteries.sql.transfer.column_summary import ColumnSummary, summarize_fields
+from mcp_batteries.sql.transfer.csv_detection import detect_dialect
+from mcp_batteries.sql.transfer.csv_records import read_csv_records
 from mcp_batteries.sql.transfer.files import READ_FILE_SUFFIXES, list_files, open_served_file
-from mcp_batteries.sql.transfer.records import build_record, detect_dialect, read_csv_records, read_json_records
+from mcp_batteries.sql.transfer.json_records import build_record, read_json_records
 
 __all__ = ["RowFileFolder", "RowFiles"]
 

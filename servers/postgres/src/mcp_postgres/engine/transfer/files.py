@@ -31,14 +31,10 @@ from mcp_batteries.errors import (
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.changes import Export, Import
 from mcp_batteries.sql.transfer.column_summary import ColumnSummary, describe_file
+from mcp_batteries.sql.transfer.csv_detection import detect_dialect
+from mcp_batteries.sql.transfer.csv_records import CsvDialect, read_csv_lines, read_csv_records
 from mcp_batteries.sql.transfer.files import create_file, open_served_file
-from mcp_batteries.sql.transfer.records import (
-    CsvDialect,
-    detect_dialect,
-    read_csv_lines,
-    read_csv_records,
-    read_json_records,
-)
+from mcp_batteries.sql.transfer.json_records import read_json_records
 from mcp_postgres.engine.admission.statements import admit, judge
 from mcp_postgres.engine.catalog.description import find_table
 from mcp_postgres.engine.change.commit import CHECK_CONSTRAINTS, COMMIT, FIND_CHANGED_CATALOGS, READ_TRANSACTION_ID

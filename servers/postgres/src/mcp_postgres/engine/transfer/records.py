@@ -10,7 +10,8 @@ from typing import Any
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.language.identifiers import quote_identifier
-from mcp_batteries.sql.transfer.records import build_record, infer_column_kinds, refuse_unusable_names
+from mcp_batteries.sql.transfer.json_records import build_record
+from mcp_batteries.sql.transfer.record_fields import infer_column_kinds, refuse_unusable_names
 
 __all__ = ["RELATED_KINDS", "choose_classifier", "column_name", "design_table", "parse_json"]
 

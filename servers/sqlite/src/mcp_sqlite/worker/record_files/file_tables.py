@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.transfer.csv_records import CsvDialect
 from mcp_batteries.sql.transfer.files import is_relative_path, to_posix_path
-from mcp_batteries.sql.transfer.records import CsvDialect
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join, set_defensive
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.connection.visible_schema import temporary_objects_allowed

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcp_batteries.sql.language.identifiers import quote_identifier
-from mcp_batteries.sql.transfer.records import infer_column_kinds, refuse_unusable_names
+from mcp_batteries.sql.transfer.record_fields import infer_column_kinds, refuse_unusable_names
 from mcp_sqlite.worker.language.failure import Failure
 
 __all__ = [

@@ -9,14 +9,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, NamedTuple
 
+from mcp_batteries.sql.transfer.csv_detection import detect_dialect
+from mcp_batteries.sql.transfer.csv_records import CsvDialect, read_csv_records
 from mcp_batteries.sql.transfer.files import open_served_file
-from mcp_batteries.sql.transfer.records import (
-    CsvDialect,
-    build_record,
-    detect_dialect,
-    read_csv_records,
-    read_json_records,
-)
+from mcp_batteries.sql.transfer.json_records import build_record, read_json_records
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
 from mcp_sqlite.worker.record_files.parquet import read_column_types, read_parquet

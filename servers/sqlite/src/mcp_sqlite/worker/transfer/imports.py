@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, cast
 
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
 from mcp_batteries.sql.transfer.column_summary import ColumnSummary, describe_file
-from mcp_batteries.sql.transfer.records import CsvDialect
+from mcp_batteries.sql.transfer.csv_records import CsvDialect
 from mcp_sqlite.worker.change.replaced_rows import CountBudget, ReplacedRows
 from mcp_sqlite.worker.change.transaction import Transaction
 from mcp_sqlite.worker.connection.authorizer import Mode
