@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from packaging.markers import Marker
 
-from mcp_batteries.cli.hosts import make_start_entry
+from mcp_batteries.cli.host_entry.text import make_start_entry
 from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.hosts.definition import load_host
 from tools.members import Member, members

@@ -1,6 +1,6 @@
 """The generated pages of `docs/hosts`: one per host, an entry for each server and each way to install it.
 
-The entries come from `mcp_batteries.cli.hosts`, the code behind `--print-config`; the tests start each of them.
+The entries come from `mcp_batteries.cli.host_entry`, the code behind `--print-config`; the tests start each of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from mcp_batteries.cli.hosts import Input, make_start_entry, make_url_entry, place
+from mcp_batteries.cli.host_entry.text import Input, describe_location, make_start_entry, make_url_entry
 from mcp_batteries.errors import Invalid
 from mcp_batteries.hosts import HOST_NAMES
 from mcp_batteries.hosts.definition import load_host
@@ -86,7 +86,7 @@ def _hosts_table(language: Language) -> str:
     """A line per host, with links to its page."""
     lines = [language.label("| host | where the entry goes | `--print-config` |"), "| --- | --- | --- |"]
     for host in HOST_NAMES:
-        location = language.say_if_known(place(host, windows=False))
+        location = language.say_if_known(describe_location(host, windows=False))
         lines.append(f"| [{load_host(host).title}]({host}{language.suffix}.md) | {location} | `{host}` |")
     return "\n".join(lines)
 
@@ -117,7 +117,7 @@ the other servers differ in name and arguments, as on each host's page.""",
         "",
     ]
     for host in HOST_NAMES:
-        location = _PATH.sub(r"`\g<0>`", language.say_if_known(place(host, windows=True)))
+        location = _PATH.sub(r"`\g<0>`", language.say_if_known(describe_location(host, windows=True)))
         lines += [f"## [{load_host(host).title}]({host}{language.suffix}.md)", ""]
         lines += [language.say("The entry goes into {place}.", place=location), ""]
         lines += _fenced(load_host(host).format.language, make_start_entry(host, server.name, words))
@@ -125,7 +125,7 @@ the other servers differ in name and arguments, as on each host's page.""",
 
 
 def _page(host: str, servers: Sequence[Member], language: Language) -> str:
-    location = language.say_if_known(place(host, windows=False))
+    location = language.say_if_known(describe_location(host, windows=False))
     shows = language.say_if_known(load_host(host).shows)
     lines = [
         f"# {load_host(host).title}",

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from github_server.oracle import Oracle
 from github_server.serving import TOKEN, call, fake_gh, refused, served
-from mcp_batteries.cli.hosts import entry
+from mcp_batteries.cli.host_entry.text import make_entry
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_github.client import credentials
@@ -80,7 +80,7 @@ def test_lists_may_be_written_with_commas() -> None:
     ],
 )
 def test_an_entry_asks_for_a_token_only_if_the_server_would_use_it(words: str, is_asked: bool, host: str) -> None:
-    assert ("GITHUB_TOKEN" in entry(host, load(Settings, words.split()))) is is_asked
+    assert ("GITHUB_TOKEN" in make_entry(host, load(Settings, words.split()))) is is_asked
 
 
 @pytest.mark.anyio

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_batteries.cli.hosts import entry
+from mcp_batteries.cli.host_entry.text import make_entry
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import StdioWire
@@ -34,8 +34,8 @@ def until(what: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("host", ["vscode", "claude-desktop"])
 def test_an_entry_for_the_sample_asks_for_no_other_database(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MCP_POSTGRES_DATABASES", raising=False)
-    assert "MCP_POSTGRES_DATABASES" in entry(host, load(Settings, []))
-    assert "MCP_POSTGRES_DATABASES" not in entry(host, load(Settings, ["--demo"]))
+    assert "MCP_POSTGRES_DATABASES" in make_entry(host, load(Settings, []))
+    assert "MCP_POSTGRES_DATABASES" not in make_entry(host, load(Settings, ["--demo"]))
 
 
 def runs(pid: int) -> bool:

@@ -13,7 +13,8 @@ import pytest
 import yaml
 from hypothesis import strategies as st
 
-from mcp_batteries.cli.hosts import entry, launch, place
+from mcp_batteries.cli.host_entry.launch_command import find_launch_command
+from mcp_batteries.cli.host_entry.text import describe_location, make_entry
 from mcp_batteries.errors import Invalid
 from mcp_batteries.executables import find_executable
 from mcp_batteries.run import run
@@ -50,12 +51,12 @@ def parsed(host: str, text: str) -> dict[str, Any]:
 @pytest.mark.parametrize("host", HOSTS)
 def test_every_host_has_an_entry_that_parses_and_a_place(host: str) -> None:
     settings = load(Settings, ["--read-only", "--print-config", host, os.sep + 'a "quoted" folder'])
-    data = parsed(host, entry(host, settings))
+    data = parsed(host, make_entry(host, settings))
     (container,) = data.values()
     assert list(container) == ["fs"]
     words = json.dumps(container["fs"])
     assert "--read-only" in words and "quoted" in words and "print-config" not in words
-    assert place(host)
+    assert describe_location(host)
 
 
 @pytest.mark.share(12)
@@ -66,7 +67,7 @@ def test_every_host_has_an_entry_that_parses_and_a_place(host: str) -> None:
 def test_any_name_reaches_the_server_as_it_is_or_is_refused(host: str, name: str) -> None:
     settings = PLAIN.model_copy(update={"folders": (f"/srv/{name}",)})
     try:
-        text = entry(host, settings)
+        text = make_entry(host, settings)
     except Invalid as problem:
         assert "$" in name or "{" in name, problem
         return
@@ -92,13 +93,13 @@ def strings(data: Any) -> list[str]:
 def test_a_name_that_a_host_would_read_otherwise_is_refused(host: str, name: str) -> None:
     settings = PLAIN.model_copy(update={"folders": (f"/srv/{name}",)})
     with pytest.raises(Invalid, match="by a link"):
-        entry(host, settings)
+        make_entry(host, settings)
 
 
 @pytest.mark.parametrize("host", [host for host in HOSTS if host != "claude-desktop"])
 def test_an_http_server_is_entered_by_its_url(host: str) -> None:
     settings = load(Settings, ["--transport", "http", "--port", "8123", os.sep])
-    text = entry(host, settings)
+    text = make_entry(host, settings)
     parsed(host, text)
     assert "http://127.0.0.1:8123/mcp" in text and "command" not in text
 
@@ -106,7 +107,7 @@ def test_an_http_server_is_entered_by_its_url(host: str) -> None:
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_the_public_url_is_entered_if_there_is_one(transport: str) -> None:
     settings = load(Settings, ["--transport", transport, "--public-url", "https://team.example/files/mcp", os.sep])
-    text = entry("cursor", settings)
+    text = make_entry("cursor", settings)
     assert parsed("cursor", text)["mcpServers"]["fs"] == {"url": "https://team.example/files/mcp"}
 
 
@@ -245,7 +246,7 @@ BEARER = {
 def test_an_entry_sends_a_token_in_the_way_of_its_host(host: str) -> None:
     words = ["--transport", "http", "--public-url", "https://team.example/mcp", "--print-config", host]
     words += ["--name", "work", os.sep]
-    document = parsed(host, entry(host, load(Settings, ["--auth-tokens", "alice sha256:c4n4ry", *words])))
+    document = parsed(host, make_entry(host, load(Settings, ["--auth-tokens", "alice sha256:c4n4ry", *words])))
     inputs = document.pop("inputs", [])
     ((servers),) = document.values()
     server = servers["work"]
@@ -258,39 +259,39 @@ def test_an_entry_sends_a_token_in_the_way_of_its_host(host: str) -> None:
         assert server["headers"] == {"Authorization": f"Bearer {BEARER.get(host, '***')}"}
     is_asked = host in ("vscode", "visual-studio")
     assert [(item["id"], item["password"]) for item in inputs] == [("MCP_TOKEN_WORK", True)] * is_asked
-    plain = parsed(host, entry(host, load(Settings, words)))
+    plain = parsed(host, make_entry(host, load(Settings, words)))
     assert "inputs" not in plain and "MCP_TOKEN" not in json.dumps(plain) and "***" not in json.dumps(plain)
     issuer = ["--auth-issuer", "https://login.example.org", "--auth-tokens", "a"]
-    assert parsed(host, entry(host, load(Settings, [*issuer, *words]))) == plain
+    assert parsed(host, make_entry(host, load(Settings, [*issuer, *words]))) == plain
 
 
 def test_claude_desktop_takes_no_url() -> None:
     with pytest.raises(Invalid, match="Connectors"):
-        entry("claude-desktop", load(Settings, ["--transport", "http", os.sep]))
+        make_entry("claude-desktop", load(Settings, ["--transport", "http", os.sep]))
 
 
 def test_goose_takes_no_server_of_the_old_sse_transport() -> None:
     """Its configuration still has the type, so that old files load; nothing starts it (ExtensionConfig)."""
     with pytest.raises(Invalid, match="--transport http"):
-        entry("goose", load(Settings, ["--transport", "sse", os.sep]))
+        make_entry("goose", load(Settings, ["--transport", "sse", os.sep]))
 
 
 def test_the_command_is_this_installation_not_a_name_from_an_index() -> None:
-    (command,) = launch("mcp-fs")
+    (command,) = find_launch_command("mcp-fs")
     assert os.path.isabs(command) and os.access(command, os.X_OK)
 
 
 def test_on_windows_the_command_is_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mcp-fs.exe").touch()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
-    assert launch("mcp-fs") == [str(tmp_path / "mcp-fs.exe")]
+    assert find_launch_command("mcp-fs") == [str(tmp_path / "mcp-fs.exe")]
 
 
 def test_without_a_script_the_package_is_what_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with an installation for `python -m` alone, whose __main__.py is no program on Windows."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
-    assert launch("mcp-fs") == [str(tmp_path / "python.exe"), "-m", "mcp_fs"]
+    assert find_launch_command("mcp-fs") == [str(tmp_path / "python.exe"), "-m", "mcp_fs"]
 
 
 @pytest.mark.parametrize("cache", ["uv", "moved by UV_CACHE_DIR"])
@@ -302,7 +303,7 @@ def test_uvx_is_named_by_its_absolute_path_and_its_cache_never(
     uvx.touch()
     monkeypatch.setenv("UV", str(tmp_path / name))
     monkeypatch.setattr(sys, "prefix", os.path.join(tmp_path, cache, "archive-v0"))
-    assert launch("mcp-fs")[:2] == [str(uvx), "--from"]
+    assert find_launch_command("mcp-fs")[:2] == [str(uvx), "--from"]
 
 
 @pytest.fixture
@@ -339,7 +340,7 @@ def test_the_extras_that_it_was_installed_with_are_named_too(
         lines = [f"Name: {name}", "Version: 1", *extras, *(f"Requires-Dist: {need}" for need in needs)]
         (folder / "METADATA").write_text("\n".join(lines), "utf-8")
     (site / "mcp_words-1.dist-info" / "direct_url.json").write_text(json.dumps({"url": tmp_path.as_uri()}), "utf-8")
-    assert launch("mcp-words") == [str(from_index), "--from", f"{tmp_path}[documents,images]", "mcp-words"]
+    assert find_launch_command("mcp-words") == [str(from_index), "--from", f"{tmp_path}[documents,images]", "mcp-words"]
 
 
 def test_what_an_index_gave_is_named_with_that_index(
@@ -347,11 +348,16 @@ def test_what_an_index_gave_is_named_with_that_index(
 ) -> None:
     monkeypatch.setenv("UV_INDEX", "https://pypi.example.org/simple https://other.example.org/simple")
     index = ["--index", "https://pypi.example.org/simple", "--index", "https://other.example.org/simple"]
-    assert launch("mcp-fs") == [str(from_index), *index, "mcp-fs"]
-    assert launch("mcp-fs", extra="pdf") == [str(from_index), *index, "--from", "mcp-fs[pdf]", "mcp-fs"]
+    assert find_launch_command("mcp-fs") == [str(from_index), *index, "mcp-fs"]
+    assert find_launch_command("mcp-fs", extra="pdf") == [str(from_index), *index, "--from", "mcp-fs[pdf]", "mcp-fs"]
     monkeypatch.delenv("UV_INDEX")
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://pypi.example.org/simple")
-    assert launch("mcp-fs") == [str(from_index), "--default-index", "https://pypi.example.org/simple", "mcp-fs"]
+    assert find_launch_command("mcp-fs") == [
+        str(from_index),
+        "--default-index",
+        "https://pypi.example.org/simple",
+        "mcp-fs",
+    ]
 
 
 def test_an_index_in_a_folder_is_named_by_its_whole_path(
@@ -360,12 +366,12 @@ def test_an_index_in_a_folder_is_named_by_its_whole_path(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UV_INDEX", "./wheels ours=more")
     index = ["--index", str(tmp_path / "wheels"), "--index", f"ours={tmp_path / 'more'}"]
-    assert launch("mcp-fs") == [str(from_index), *index, "mcp-fs"]
+    assert find_launch_command("mcp-fs") == [str(from_index), *index, "mcp-fs"]
 
 
 def test_no_entry_leads_into_a_cache_that_uv_cleans(from_index: Path, tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="uv tool install --index ADDRESS mcp-fs"):
-        entry("vscode", load(Settings, [str(tmp_path)]))
+        make_entry("vscode", load(Settings, [str(tmp_path)]))
 
 
 @pytest.mark.diagonal
@@ -385,7 +391,7 @@ def test_no_entry_holds_the_secret_of_an_index(
 ) -> None:
     monkeypatch.setenv(variable, index)
     with pytest.raises(Invalid, match=f"^{variable} has .* the same variable: `uv tool install mcp-fs`") as refusal:
-        entry("vscode", load(Settings, [str(tmp_path)]))
+        make_entry("vscode", load(Settings, [str(tmp_path)]))
     assert "secret@" not in str(refusal.value)
 
 
@@ -410,25 +416,25 @@ def test_an_environment_that_goes_with_its_process_is_made_again(
     monkeypatch.setattr(sys, "prefix", str(site.parent))
     monkeypatch.syspath_prepend(site)
     run = [str(tmp_path / "uv"), "run", "--project", os.getcwd()]
-    assert launch("words", "words.py") == [*run, "--with", str(tmp_path), "--with", "maybe==2", "words.py"]
+    assert find_launch_command("words", "words.py") == [*run, "--with", str(tmp_path), "--with", "maybe==2", "words.py"]
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_place_on_windows_is_spelled_as_there(host: str) -> None:
-    said = place(host, windows=True)
+    said = describe_location(host, windows=True)
     assert "~" not in said and not ("%" in said and "/" in said)
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_what_was_said_is_not_asked_for_again(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     harmless = "postgresql://reader@db.example.org/shop"
-    said = entry(host, load(Database, [harmless]))
+    said = make_entry(host, load(Database, [harmless]))
     assert harmless in said and "MCP_POSTGRES_DATABASES" not in said
     url = "postgresql://reader:secret@db.example.org/shop"
-    said = entry(host, load(Database, [url]))
+    said = make_entry(host, load(Database, [url]))
     assert "secret" not in said and "MCP_POSTGRES_DATABASES" in said
     monkeypatch.setenv("MCP_POSTGRES_DATABASES", url)
-    held = entry(host, load(Database, []))
+    held = make_entry(host, load(Database, []))
     assert "MCP_POSTGRES_DATABASES" in held and "secret" not in held
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcp_batteries.cli import install as installing
-from mcp_batteries.cli.hosts import launch
+from mcp_batteries.cli.host_entry.launch_command import find_launch_command
 from mcp_batteries.cli.install import install, uninstall
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import NotFound
@@ -185,9 +184,10 @@ def tried(host: str, seeds: range, folder: Path) -> int:
 @pytest.fixture(autouse=True)
 def found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """How this installation is started is the same each time, and takes longer than all else."""
-    known = {kind[0].COMMAND: launch(kind[0].COMMAND) for kind in SERVERS.values()}
-    monkeypatch.setattr("mcp_batteries.cli.hosts.launch", lambda command, *_: known[command])
-    assert installing
+    known = {kind[0].COMMAND: find_launch_command(kind[0].COMMAND) for kind in SERVERS.values()}
+    for module in ("launch_command", "text"):
+        name = f"mcp_batteries.cli.host_entry.{module}.find_launch_command"
+        monkeypatch.setattr(name, lambda command, *_: known[command])
 
 
 @pytest.mark.share(1, slow=5)

@@ -14,7 +14,7 @@ from mcp import Client, MCPError
 from mcp.server.auth.provider import AccessToken
 from mcp.shared.inbound import find_invalid_x_mcp_header
 
-from mcp_batteries.cli.hosts import entry
+from mcp_batteries.cli.host_entry.text import make_entry
 from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.mount.server import build
 from mcp_batteries.mount.settings import Settings
@@ -286,7 +286,7 @@ def test_settings_survive_their_own_command_line_without_secrets(
         *("--read-only", "--discover", "fs", "--tools", "read", str(tmp_path), "--", "postgres", "--", "weather")
     ]
     assert settings.secrets() == {"MCP_POSTGRES_DATABASES": secret}
-    assert "sesame" not in entry("vscode", settings) and entry("vscode", settings).count('batteries": {') == 1
+    assert "sesame" not in make_entry("vscode", settings) and make_entry("vscode", settings).count('batteries": {') == 1
 
 
 @pytest.mark.parametrize(

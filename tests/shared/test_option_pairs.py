@@ -13,7 +13,7 @@ import pytest
 from annotated_types import Ge
 
 from mcp_batteries.cli.check import _quiet  # pyright: ignore[reportPrivateUsage]
-from mcp_batteries.cli.hosts import entry
+from mcp_batteries.cli.host_entry.text import make_entry
 from mcp_batteries.settings import Positional, Settings, load, variable
 from mcp_fs.settings import Settings as Files
 from mcp_git.settings import Settings as Git
@@ -97,7 +97,7 @@ def mistakes(settings: Settings, one: str, other: str) -> Iterator[str]:
             yield f"{name} is only for HTTP"
     if settings.print_config and settings.transport == "stdio":
         name = other if one == "print_config" else one
-        text = entry("cursor", settings)
+        text = make_entry("cursor", settings)
         written = " ".join(["--" + name.replace("_", "-"), variable(kind, name), "x"])
         if name != "name" and not any(word in text for word in written.split()[: 2 + (name in plain(kind))]):
             yield f"{name} is not in the entry"
@@ -181,4 +181,4 @@ def test_a_check_over_stdio_takes_no_option_of_http() -> None:
     settings, _ = loaded(Files, words)
     assert settings is not None
     assert loaded(Files, _quiet(settings).arguments())[0] is not None
-    assert json.loads(entry("cursor", load(Files, ["x"])))
+    assert json.loads(make_entry("cursor", load(Files, ["x"])))

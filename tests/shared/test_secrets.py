@@ -18,7 +18,7 @@ import pytest
 
 from contract.test_contract import FOLDERS
 from git_server.made import Made
-from mcp_batteries.cli.hosts import entry
+from mcp_batteries.cli.host_entry.text import make_entry
 from mcp_batteries.settings import (
     ONLY_OVER_HTTP,
     Host,
@@ -99,7 +99,7 @@ def test_no_entry_and_no_command_line_holds_a_secret(
     assert CANARY not in " ".join(settings.arguments())
     assert CANARY in settings.secrets()[variable(kind, name)]
     for host in get_args(Host):
-        text = entry(host, settings)
+        text = make_entry(host, settings)
         assert CANARY not in text and variable(kind, name) in text, host
     monkeypatch.setenv(variable(kind, name), settings.secrets()[variable(kind, name)])
     assert load(kind, settings.arguments()) == settings
@@ -124,7 +124,7 @@ def test_an_address_with_a_secret_is_one_in_every_setting(kind: type[Settings]) 
                 continue
             taken.add(name)
             assert CANARY not in " ".join(settings.arguments()), name
-            assert settings.transport != "stdio" or variable(kind, name) in entry("vscode", settings)
+            assert settings.transport != "stdio" or variable(kind, name) in make_entry("vscode", settings)
     assert {"auth_issuer", "public_url"} <= taken
 
 

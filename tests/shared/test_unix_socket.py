@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from mcp_batteries.cli.hosts import entry
+from mcp_batteries.cli.host_entry.text import make_entry
 from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import Settings, load
 from mcp_batteries.transports.http.health import healthy
@@ -89,9 +89,9 @@ async def test_the_user_at_the_other_end_is_the_caller(tmp_path: Path) -> None:
     settings = load(Toy, words[:4])
     async with running([sys.executable, "-m", "mcp_fs", *words, str(tmp_path)]) as subject:
         assert subject.url == settings.socket_url == f"unix://{tmp_path}/s#/mcp"
-        assert f'"url": "{subject.url}"' in entry("vscode", settings)
+        assert f'"url": "{subject.url}"' in make_entry("vscode", settings)
         with pytest.raises(Invalid, match="leave out --socket"):
-            entry("cursor", settings)
+            make_entry("cursor", settings)
         # From an event loop's thread: it answers at once.
         assert healthy(settings)
         transport = httpx2.AsyncHTTPTransport(uds=settings.socket)

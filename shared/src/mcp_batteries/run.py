@@ -154,29 +154,24 @@ def _find_start_failure(program: Program, settings: Settings) -> str:
 
 def _print_config(settings: Settings, host: str) -> int:
     """Print the entry for `host`, and how to complete it."""
-    from mcp_batteries.cli.hosts import (
-        describe_unusable_paths,
-        entry,
-        environment,
-        place,
-        refuse_incomplete,
-        secrets_hint,
-    )
+    from mcp_batteries.cli.host_entry.refusals import describe_unusable_paths, refuse_incomplete
+    from mcp_batteries.cli.host_entry.text import describe_location, make_entry
+    from mcp_batteries.cli.host_entry.variables import entry_variables, secrets_hint
     from mcp_batteries.errors import Problem
 
     try:
         refuse_incomplete(settings)
-        text = entry(host, settings)
+        text = make_entry(host, settings)
     except Problem as problem:
         return _fail(settings, str(problem))
     print(text)  # noqa: T201
-    print(f"Goes into: {place(host)}", file=sys.stderr)  # noqa: T201
+    print(f"Goes into: {describe_location(host)}", file=sys.stderr)  # noqa: T201
     unusable = describe_unusable_paths(settings)
     if unusable:
         print(unusable, file=sys.stderr)  # noqa: T201
     _say_how_to_send_a_token(settings, host, text)
     secrets = settings.secrets()
-    variables = [question for question in environment(settings) if question.variable in secrets]
+    variables = [question for question in entry_variables(settings) if question.variable in secrets]
     if variables:
         hint = secrets_hint(host, variables, text, "in its place there")
         print(f"The entry holds no password or key: {hint}.", file=sys.stderr)  # noqa: T201
@@ -184,7 +179,7 @@ def _print_config(settings: Settings, host: str) -> int:
 
 
 def _say_how_to_send_a_token(settings: Settings, host: str, text: str) -> None:
-    from mcp_batteries.cli.hosts import token_hint, token_question
+    from mcp_batteries.cli.host_entry.variables import token_hint, token_question
 
     if settings.transport == "stdio" or not (settings.auth_file or settings.auth_tokens) or settings.auth_issuer:
         return
@@ -337,11 +332,11 @@ def loop_options(settings: Settings) -> dict[str, Any]:
 
 def _greet(settings: Settings) -> None:
     """Tell a person at a terminal what this program waits for."""
-    from mcp_batteries.cli.hosts import entry
+    from mcp_batteries.cli.host_entry.text import make_entry
     from mcp_batteries.errors import Problem
 
     try:
-        example = entry("claude-desktop", settings)
+        example = make_entry("claude-desktop", settings)
     except Problem as problem:
         example = str(problem)
     first = (settings.__doc__ or "").partition("\n")[0]

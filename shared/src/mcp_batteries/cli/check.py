@@ -18,7 +18,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
-from mcp_batteries.cli.hosts import HIDDEN_SECRET
+from mcp_batteries.cli.host_entry.variables import HIDDEN_SECRET
 from mcp_batteries.errors import first_exception
 from mcp_batteries.executables import quote_command
 from mcp_batteries.program import Probe, Program, program_of

@@ -32,17 +32,10 @@ from mcp_batteries.cli.entries import (
     words_of,
 )
 from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
-from mcp_batteries.cli.hosts import (
-    entry,
-    environment,
-    refuse_incomplete,
-    refuse_unusable,
-    secrets_hint,
-    server_url,
-    token_hint,
-    token_question,
-    typed_command,
-)
+from mcp_batteries.cli.host_entry.launch_command import typed_command
+from mcp_batteries.cli.host_entry.refusals import refuse_incomplete, refuse_unusable
+from mcp_batteries.cli.host_entry.text import make_entry, server_url
+from mcp_batteries.cli.host_entry.variables import entry_variables, secrets_hint, token_hint, token_question
 from mcp_batteries.cli.journal import (
     JOURNAL,
     ORIGINAL,
@@ -171,7 +164,7 @@ def install(host: str, settings: Settings, places: Places) -> str:
     """
     refuse_incomplete(settings)
     refuse_unusable(host, settings)
-    text = entry(host, settings, absolute=True)
+    text = make_entry(host, settings, absolute=True)
     if load_host(host).install_link and not settings.workspace:
         return _link_message(host, settings.entry_name, text, settings)
     path = _current_path(host, settings, places)
@@ -286,7 +279,7 @@ def _link_message(host: str, name: str, text: str, settings: Settings) -> str:
     """Return the message with the link that adds an entry to a host without a file."""
     definition = load_host(host)
     link = f"{definition.install_link}{urlquote(base64.b64encode(text.encode()).decode(), safe='')}"
-    missing = ", ".join(sorted(str(question.variable) for question in environment(settings)))
+    missing = ", ".join(sorted(str(question.variable) for question in entry_variables(settings)))
     after = f" Set {missing} in its settings then." if missing else ""
     return f"Open this link: {definition.title} takes the entry `{name}` from it.{after}\n{link}"
 
@@ -466,7 +459,7 @@ def _report(target: _Target, text: str, places: Places, edit: _Edit, problems: S
     settings = target.settings
     lines = [f"Wrote the entry `{target.name}` into {target.file.path}.", *edit.replacement]
     lines += _describe_backups(edit, problems)
-    if variables := environment(settings):
+    if variables := entry_variables(settings):
         hint = secrets_hint(target.host, variables, text, "in its place in that file")
         lines.append(f"No password or key was written: {hint}.")
     lines += _describe_token(target, text)
@@ -570,7 +563,7 @@ def _has_replaced(target: _Target, doomed: Entry, backup: Path) -> bool:
 def _shape(target: _Target) -> tuple[str, Sequence[dict[str, Any]]]:
     """Return the key that holds the servers of this host, and what VS Code would ask for this server."""
     words = {"print_config": None, "transport": "stdio", "socket": None}
-    plain = entry(target.host, target.settings.model_copy(update=words))
+    plain = make_entry(target.host, target.settings.model_copy(update=words))
     parsed = Entry.parse(target.config_format, plain)
     return parsed.container, parsed.inputs
 

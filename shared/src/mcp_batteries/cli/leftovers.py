@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_batteries.cli.hosts import typed_command
+from mcp_batteries.cli.host_entry.launch_command import typed_command
 from mcp_batteries.cli.journal import ORIGINAL, Journal, backups_of, folder_of, folders, lock_host
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Problem, describe_os_error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from mcp_batteries.cli.formats.base import Malformed, Path, Splice, apply, is_same, line_break, nested, put_members
-from mcp_batteries.cli.spelling import spell, spell_json
+from mcp_batteries.cli.host_entry.spelling import spell, spell_json
 
 __all__ = ["Jsonc"]
 

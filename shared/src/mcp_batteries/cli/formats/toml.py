@@ -19,7 +19,7 @@ from mcp_batteries.cli.formats.base import (
     put_members,
     value_at,
 )
-from mcp_batteries.cli.spelling import spell
+from mcp_batteries.cli.host_entry.spelling import spell
 
 __all__ = ["Toml"]
 

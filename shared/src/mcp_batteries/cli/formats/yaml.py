@@ -9,7 +9,7 @@ from typing import Any, cast
 import yaml
 
 from mcp_batteries.cli.formats.base import Malformed, Path, Splice, apply, is_same, line_break, nested, put_members
-from mcp_batteries.cli.spelling import spell
+from mcp_batteries.cli.host_entry.spelling import spell
 
 __all__ = ["Yaml"]
 
