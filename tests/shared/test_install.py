@@ -24,9 +24,10 @@ import yaml
 
 from mcp_batteries.cli.config_file import ConfigFile
 from mcp_batteries.cli.formats import format_of
-from mcp_batteries.cli.install import install, uninstall, uninstall_all
+from mcp_batteries.cli.install import install
 from mcp_batteries.cli.journal import backup_of, backups_of, folders
 from mcp_batteries.cli.places import Places
+from mcp_batteries.cli.uninstall import uninstall, uninstall_all
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
 from mcp_batteries.executables import find_executable
 from mcp_batteries.hosts import HOST_NAMES

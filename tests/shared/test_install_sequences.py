@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from mcp_batteries.cli.host_entry.launch_command import find_launch_command
-from mcp_batteries.cli.install import install, uninstall
+from mcp_batteries.cli.install import install
 from mcp_batteries.cli.places import Places
+from mcp_batteries.cli.uninstall import uninstall
 from mcp_batteries.errors import NotFound
 from mcp_batteries.settings import Settings, load
 from mcp_fs.settings import Settings as Files

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mcp_batteries.cli.install import install, uninstall, uninstall_all
+from mcp_batteries.cli.install import install
 from mcp_batteries.cli.leftovers import leftovers, purge
 from mcp_batteries.cli.places import Places
+from mcp_batteries.cli.uninstall import uninstall, uninstall_all
 from mcp_batteries.errors import NotFound
 from mcp_batteries.settings import ALL_HOSTS, Settings
 
