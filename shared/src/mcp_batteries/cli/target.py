@@ -11,7 +11,6 @@ from typing import Any, cast
 from mcp_batteries.cli.config_file import Changed, ConfigFile
 from mcp_batteries.cli.entries import is_started_by, server_of
 from mcp_batteries.cli.formats import ConfigFormat, Malformed, format_of
-from mcp_batteries.cli.host_entry.text import server_url
 from mcp_batteries.cli.journal import Installed, Journal, NoteFiles, folder_of, lock_host
 from mcp_batteries.cli.places import Places
 from mcp_batteries.errors import Conflict, Unavailable, quote
@@ -141,7 +140,7 @@ class Target:
 
     def is_own(self, name: str, value: Any) -> bool:
         """Return whether what the file has as the entry `name` starts, or connects to, the server of the settings."""
-        return is_started_by(value, self.settings, server_url(self.settings), self._installation_of(name).entry)
+        return is_started_by(value, self.settings, self.settings.server_url, self._installation_of(name).entry)
 
 
 @dataclass

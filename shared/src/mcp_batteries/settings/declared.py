@@ -380,6 +380,18 @@ class Settings(BaseModel):
         return None if self.socket is None else f"unix{Path(self.socket).absolute().as_uri()[len('file') :]}#/mcp"
 
     @property
+    def server_url(self) -> str | None:
+        """The address to which hosts connect; None if they start the server."""
+        if self.transport == "stdio":
+            return None
+        if self.socket_url is not None:
+            return self.socket_url
+        if self.public_url is not None:
+            return self.public_url
+        path = "mcp" if self.transport == "http" else "sse"
+        return f"http://{self.host}:{self.port}/{path}"
+
+    @property
     def origins(self) -> dict[str, str]:
         """For each setting that was set, the flag or variable that set it."""
         return self._origins.of

@@ -19,7 +19,7 @@ from mcp_batteries.executables import find_executable
 from mcp_batteries.hosts.definition import HostDefinition, load_host
 from mcp_batteries.settings import InstallQuestion, Settings
 
-__all__ = ["Input", "describe_location", "make_entry", "make_start_entry", "make_url_entry", "server_url"]
+__all__ = ["Input", "describe_location", "make_entry", "make_start_entry", "make_url_entry"]
 
 
 class Input(NamedTuple):
@@ -47,7 +47,7 @@ def make_entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     Raises:
         Invalid: the host cannot connect as the settings say, or would misread a name in them.
     """
-    url = server_url(settings)
+    url = settings.server_url
     if url is None:
         words = _start_words(host, settings, absolute=absolute)
         return make_start_entry(host, settings.entry_name, words, entry_variables(settings))
@@ -55,18 +55,6 @@ def make_entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
         raise Invalid(f"{host} connects to no Unix socket: leave out --socket.")
     token = token_question(host, settings)
     return make_url_entry(host, settings.entry_name, url, sse=settings.transport == "sse", token=token)
-
-
-def server_url(settings: Settings) -> str | None:
-    """Return the address to which hosts connect; None if they start the server."""
-    if settings.transport == "stdio":
-        return None
-    if settings.socket_url is not None:
-        return settings.socket_url
-    if settings.public_url is not None:
-        return settings.public_url
-    path = "mcp" if settings.transport == "http" else "sse"
-    return f"http://{settings.host}:{settings.port}/{path}"
 
 
 def _start_words(host: str, settings: Settings, *, absolute: bool) -> list[str]:
