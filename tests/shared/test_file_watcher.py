@@ -18,6 +18,7 @@ import pytest
 from mcp_batteries.errors import Refused
 from mcp_batteries.subscriptions import kernel_watch
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
+from mcp_batteries.subscriptions.watch_paths import fold
 from mcp_batteries.testing.wire.base import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -399,6 +400,82 @@ async def test_released_while_it_is_being_armed(tmp_path: Path, monkeypatch: pyt
         await heard.watch(path)
         path.write_text("1")
         await heard.about(path)
+
+
+async def test_a_folder_is_watched_until_the_last_of_its_files_is_released(tmp_path: Path) -> None:
+    first, second, other = tmp_path / "one" / "a", tmp_path / "one" / "b", tmp_path / "two" / "a"
+    for path in (first, second, other):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    async with listening(tmp_path) as heard:
+        await heard.watch(first, second, other)
+        needs = heard.watcher._folders.needs
+        heard.unwatch(first)
+        assert needs(fold(str(first.parent)))
+        # A new folder replaces the watch, and what is not needed is not taken over.
+        (tmp_path / "three").mkdir()
+        await heard.watch(tmp_path / "three" / "a")
+        second.write_text("1")
+        await heard.about(second)
+        heard.unwatch(second)
+        assert not needs(fold(str(first.parent)))
+        assert needs(fold(str(other.parent)))
+
+
+async def test_a_link_and_its_target_with_names_that_read_alike_are_released(tmp_path: Path) -> None:
+    """The name of the target is the same, composed in another way."""
+    link, target, control = tmp_path / "caf\u00e9", tmp_path / "cafe\u0301", tmp_path / "control"
+    target.write_text("1")
+    try:
+        link.symlink_to(target.name)
+    except OSError:
+        pytest.skip("this file system takes both names for one")
+    async with listening(tmp_path) as heard:
+        await heard.watch(link, control)
+        heard.unwatch(link)
+        target.write_text("22")
+        control.write_text("1")
+        await heard.about(control)
+        assert heard.keys == []
+        await heard.watch(link)
+        target.write_text("333")
+        await heard.about(link)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_released_while_its_moved_folder_is_followed(tmp_path: Path, number: int) -> None:
+    """One of two files, or both, so that nothing is watched at that moment."""
+    paths = [tmp_path / "one" / name for name in "ab"]
+    paths[0].parent.mkdir()
+    for path in paths:
+        path.write_text("1")
+    is_slow = False
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow(path: str) -> Hashable | None:
+        if is_slow:
+            begun.release()
+            assert go_on.wait(SECONDS)
+        return probe(path)
+
+    async with listening(tmp_path, slow) as heard:
+        await heard.watch(*paths)
+        is_slow = True
+        paths[0].parent.rename(tmp_path / "away")
+        # The check of what the event names, and the one of what has moved.
+        for _ in range(2):
+            assert await anyio.to_thread.run_sync(begun.acquire, True, SECONDS)
+        heard.unwatch(*paths[:number])
+        if number == 2:
+            assert not heard.watcher._folders.needs(fold(str(tmp_path)))
+        is_slow = False
+        go_on.set()
+        await heard.watch(*paths)
+        (tmp_path / "away").rename(paths[0].parent)
+        for path in paths:
+            await heard.about(path)
+            path.write_text("22")
+            await heard.about(path)
 
 
 @pytest.mark.parametrize("seed", range(20))

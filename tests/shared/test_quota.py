@@ -216,3 +216,31 @@ async def test_who_opens_sessions_and_closes_none_loses_the_oldest_and_nobody_el
             assert answer.status_code == status
             if status == 404:
                 del wire.headers["mcp-session-id"]
+
+
+async def test_a_second_request_of_an_id_in_flight_costs_no_call() -> None:
+    async with (
+        running([*TOY, "rate_calls=5"]) as subject,
+        HttpWire(subject.url) as wire,
+        anyio.create_task_group() as calls,
+    ):
+        await Wire.open(wire)
+        waiting = wire.message("tools/call", {"name": "wait", "arguments": {"seconds": 3600}})
+        calls.start_soon(wire.send_raw, json.dumps(waiting).encode(), wire.headers_for(waiting))
+        await subject.says("waiting")
+        for _ in range(10):
+            answer = await wire.send_raw(json.dumps(waiting).encode(), wire.headers_for(waiting))
+            assert answer.status_code == 400 and "still in flight" in answer.text
+        # Opening took one call, and the one that waits another.
+        for _ in range(3):
+            await wire.call("echo", text="there")
+        calls.cancel_scope.cancel()
+
+
+async def test_a_request_that_a_limit_refused_may_come_again_under_its_id() -> None:
+    async with running([*TOY, "rate_calls=1"]) as subject, HttpWire(subject.url) as wire:
+        await Wire.open(wire)
+        message = wire.message("tools/list")
+        answers = [await wire.send_raw(json.dumps(message).encode(), wire.headers_for(message)) for _ in range(3)]
+        assert "Try again in" in answers[0].text
+        assert not any("still in flight" in answer.text for answer in answers)
