@@ -16,9 +16,9 @@ import anyio
 import pytest
 
 from mcp_batteries.errors import Refused
-from mcp_batteries.subscriptions import kernel_watch
+from mcp_batteries.subscriptions import file_watcher, kernel_watch
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_batteries.subscriptions.watch_paths import fold
+from mcp_batteries.subscriptions.watch_paths import WatchPath, fold
 from mcp_batteries.testing.wire.base import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -476,6 +476,36 @@ async def test_released_while_its_moved_folder_is_followed(tmp_path: Path, numbe
             await heard.about(path)
             path.write_text("22")
             await heard.about(path)
+
+
+async def test_replaced_while_another_moved_folder_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_watcher, "_ROUND_SECONDS", 3600.0)
+    moved, replaced, control = tmp_path / "one" / "a", tmp_path / "two" / "a", tmp_path / "control"
+    for path in (moved, replaced, tmp_path / "other" / "a"):
+        path.parent.mkdir()
+        path.write_text("1")
+    begun, go_on = threading.Event(), threading.Event()
+    async with listening(tmp_path) as heard:
+        await heard.watch(moved, replaced, control)
+        follow = heard.watcher._watch_paths.follow
+
+        def slow(path: str) -> WatchPath:
+            if path == str(moved):
+                begun.set()
+                assert go_on.wait(SECONDS)
+            return follow(path)
+
+        monkeypatch.setattr(heard.watcher._watch_paths, "follow", slow)
+        moved.parent.rename(tmp_path / "away")
+        assert await anyio.to_thread.run_sync(begun.wait, SECONDS)
+        replaced.parent.rename(tmp_path / "old")
+        (tmp_path / "other").rename(replaced.parent)
+        control.write_text("the events of both have come")
+        await heard.about(control)
+        go_on.set()
+        await heard.about(replaced)
+        replaced.write_text("22")
+        await heard.about(replaced)
 
 
 @pytest.mark.parametrize("seed", range(20))
