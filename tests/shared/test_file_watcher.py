@@ -478,6 +478,38 @@ async def test_released_while_its_moved_folder_is_followed(tmp_path: Path, numbe
             await heard.about(path)
 
 
+async def test_released_and_watched_again_while_it_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, control = tmp_path / "one" / "a", tmp_path / "control"
+    path.parent.mkdir()
+    path.write_text("1")
+    begun, go_on = threading.Event(), threading.Event()
+    async with listening(tmp_path) as heard:
+        await heard.watch(path, control)
+        follow = heard.watcher._watch_paths.follow
+
+        def slow(path: str) -> WatchPath:
+            begun.set()
+            assert go_on.wait(SECONDS)
+            return follow(path)
+
+        monkeypatch.setattr(heard.watcher._watch_paths, "follow", slow)
+        path.parent.rename(tmp_path / "away")
+        assert await anyio.to_thread.run_sync(begun.wait, SECONDS)
+        heard.unwatch(path)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(heard.watch, path)
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+        (tmp_path / "away").rename(path.parent)
+        await heard.about(path)
+        path.write_text("22")
+        await heard.about(path)
+        needs = heard.watcher._folders.needs
+        assert needs(fold(str(path.parent)))
+        heard.unwatch(path)
+        assert not needs(fold(str(path.parent)))
+
+
 async def test_replaced_while_another_moved_folder_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_watcher, "_ROUND_SECONDS", 3600.0)
     moved, replaced, control = tmp_path / "one" / "a", tmp_path / "two" / "a", tmp_path / "control"
@@ -548,7 +580,7 @@ async def test_in_the_end_everything_was_seen(tmp_path: Path, seed: int) -> None
                 await anyio.lowlevel.checkpoint()
         with anyio.fail_after(SECONDS):
             for path in watched:
-                while heard.watcher._entries[str(path)].state != seen(path):
+                while heard.watcher._entries._by_key[str(path)].state != seen(path):
                     await anyio.lowlevel.checkpoint()
 
 
@@ -589,6 +621,7 @@ async def test_it_can_run_again(tmp_path: Path) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watcher.run, heard.changed)
             await heard.watch(path)
+            assert watcher._folders.needs(fold(str(tmp_path)))
             path.write_text(str(number))
             await heard.about(path)
             tasks.cancel_scope.cancel()

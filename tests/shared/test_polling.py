@@ -6,6 +6,7 @@ import mmap
 import os
 import stat
 import sys
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from watchfiles._rust_notify import WatchfilesRustInternalError
 from mcp_batteries.subscriptions import file_watcher as module
 from mcp_batteries.subscriptions import kernel_watch
 from mcp_batteries.subscriptions.file_state import read_file_state
-from shared.test_file_watcher import listening
+from shared.test_file_watcher import listening, probe
 
 pytestmark = pytest.mark.anyio
 
@@ -58,9 +59,30 @@ async def test_polling_when_the_watches_are_used_up(
         heard.unwatch(early, late)
         monkeypatch.setattr(kernel_watch, "RustNotify", real)
         await heard.watch(late)
-        assert not heard.watcher._polled
+        assert not heard.watcher._entries.polled
         late.write_text("22")
         await heard.about(late)
+
+
+async def test_what_is_released_is_polled_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
+    released, polled = tmp_path / "released", tmp_path / "polled"
+    probed: list[str] = []
+
+    def listed(path: str) -> Hashable | None:
+        probed.append(path)
+        return probe(path)
+
+    async with listening(tmp_path, listed, poll=True) as heard:
+        await heard.watch(released, polled)
+        heard.unwatch(released)
+        # The poll that was under way then still had both.
+        polled.write_text("1")
+        await heard.about(polled)
+        probed.clear()
+        polled.write_text("22")
+        await heard.about(polled)
+        assert set(probed) == {str(polled)}
 
 
 async def test_polling_where_the_kernel_reports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +214,7 @@ async def test_a_slow_look_takes_next_to_no_time(tmp_path: Path) -> None:
         path.write_text("")
     async with listening(tmp_path) as heard:
         await heard.watch(*paths)
-        rounds = [await heard.watcher._check_quickly(list(heard.watcher._entries.values())) for _ in range(5)]
+        rounds = [await heard.watcher._check_quickly(list(heard.watcher._entries)) for _ in range(5)]
         assert heard.keys == []
     # 10,000 at this price, once in the time that their price allows: a round each minute at the worst.
     assert min(rounds) * 5 / module._SHARE < 60

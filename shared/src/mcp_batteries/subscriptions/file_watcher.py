@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -28,6 +27,7 @@ from mcp_batteries.subscriptions.file_state import FileState, read_file_state
 from mcp_batteries.subscriptions.folder_watches import FolderWatches
 from mcp_batteries.subscriptions.kernel_watch import KernelWatch
 from mcp_batteries.subscriptions.watch_paths import WatchPath, WatchPaths, fold
+from mcp_batteries.subscriptions.watched_entries import NEVER_CHECKED, Entry, WatchedEntries
 
 __all__ = ["FileWatcher", "follow_file"]
 
@@ -57,8 +57,6 @@ _SLICE = 500
 # Slow checks take at most this share of one processor.
 _SHARE = 0.004
 
-_NEVER_CHECKED = object()
-
 
 class _Check(NamedTuple):
     """The result of a check.
@@ -86,25 +84,6 @@ class _FileStates(NamedTuple):
     began_ns: int
     states: list[FileState | None]
     processor_seconds: float
-
-
-class _Entry:
-    """One subscribed path, and its state at the last check.
-
-    Attributes:
-        watch_path: where the path led, as far as it is watched.
-        doubted_until: until when an event may be that of a change which left the same state.
-    """
-
-    __slots__ = ("doubted_until", "file_state", "is_fresh", "path", "state", "watch_path")
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.watch_path = WatchPath()
-        self.state: Hashable | None = _NEVER_CHECKED
-        self.doubted_until = 0.0
-        self.is_fresh = False
-        self.file_state: FileState | None = None
 
 
 class FileWatcher:
@@ -153,13 +132,7 @@ class FileWatcher:
         self._reset()
 
     def _reset(self) -> None:
-        self._entries: dict[Hashable, _Entry] = {}
-        # By folded path: the entries that an event there concerns.
-        self._entries_by_name: defaultdict[str, set[_Entry]] = defaultdict(set)
-        # By the folders in which their names are looked up: the entries that share them.
-        self._entries_by_folders: defaultdict[tuple[str, ...], set[_Entry]] = defaultdict(set)
-        self._polled: set[_Entry] = set()
-        self._moved: set[_Entry] = set()
+        self._entries = WatchedEntries(self._folders)
         self._flooded = False
         self._outgrown = False
         self._folders.reset()
@@ -170,7 +143,7 @@ class FileWatcher:
     async def add(self, keys: Collection[Hashable]) -> None:
         await self._running.wait()
         batches = self._batches
-        entries = [self._entries.setdefault(key, _Entry(str(key))) for key in keys]
+        entries = [self._entries.add(key) for key in keys]
         self._has_entries.set()
         await self._renew(entries)
         if batches != self._batches:
@@ -179,9 +152,7 @@ class FileWatcher:
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for key in keys:
-            entry = self._entries.pop(key, None)
-            if entry is not None:
-                self._leave(entry)
+            self._entries.remove(key)
         if not self._entries:
             self._reset()
         elif self._folders.outgrown:
@@ -207,7 +178,7 @@ class FileWatcher:
 
     # Checks
 
-    async def _renew(self, entries: Collection[_Entry]) -> None:
+    async def _renew(self, entries: Collection[Entry]) -> None:
         """Check `entries` until all folders on their paths are watched; announce what differs."""
         async with self._arming:
             for _ in range(_MAX_ARMING_ATTEMPTS):
@@ -222,22 +193,22 @@ class FileWatcher:
                     break
             # The watches cannot be had, or the folders are never twice the same.
             for entry in entries:
-                if self._is_current(entry) and self._folders.missing(entry.watch_path.folders):
-                    self._leave(entry)
+                if entry in self._entries and self._folders.missing(entry.watch_path.folders):
+                    self._entries.leave(entry)
                     self._start_polling(entry)
 
-    async def _follow_and_check(self, entries: Collection[_Entry]) -> None:
+    async def _follow_and_check(self, entries: Collection[Entry]) -> None:
         """Find out where the paths of `entries` lead now, and what is there."""
         watch_paths, checks = await self._in_thread(lambda: self._follow_and_probe(entries))
         for entry, watch_path in zip(entries, watch_paths, strict=True):
-            if not self._is_current(entry):
+            if entry not in self._entries:
                 continue
             if watch_path != entry.watch_path or not self._folders.can_watch(watch_path.folders):
-                self._leave(entry)
-                self._enter(entry, watch_path)
+                self._entries.leave(entry)
+                self._place(entry, watch_path)
         self._record(entries, checks)
 
-    async def _check(self, entries: Collection[_Entry], *, named: bool = False, lost: bool = False) -> None:
+    async def _check(self, entries: Collection[Entry], *, named: bool = False, lost: bool = False) -> None:
         """Check `entries` and announce what differs.
 
         Args:
@@ -247,16 +218,16 @@ class FileWatcher:
         checks = await self._in_thread(lambda: [self._probe_entry(entry, entry.watch_path) for entry in entries])
         self._record(entries, checks, named=named, lost=lost)
 
-    async def _check_quickly(self, entries: Collection[_Entry], *, lost: bool = False) -> float:
+    async def _check_quickly(self, entries: Collection[Entry], *, lost: bool = False) -> float:
         """Check each of `entries` with one stat(2), and those that differ more closely.
 
         Return the processor time in seconds.
         """
         began = time.thread_time()
         current = await self._in_thread(lambda: _read_file_states([entry.path for entry in entries]))
-        differing: list[_Entry] = []
+        differing: list[Entry] = []
         for entry, file_state in zip(entries, current.states, strict=True):
-            if not self._is_current(entry):
+            if entry not in self._entries:
                 continue
             if file_state != entry.file_state or (lost and (entry.is_fresh or self._inside)):
                 differing.append(entry)
@@ -270,18 +241,19 @@ class FileWatcher:
     async def _check_slowly(self) -> None:
         """Check everything that is watched by events, again and again, with almost no processor time."""
         while True:
-            entries = list(self._entries.values())
+            entries = list(self._entries)
             for start in range(0, len(entries), _SLICE):
                 part = entries[start : start + _SLICE]
                 # `add` makes the first check of an entry, once its place is known.
-                checked = [entry for entry in part if entry.state is not _NEVER_CHECKED and entry not in self._polled]
+                polled = self._entries.polled
+                checked = [entry for entry in part if entry.state is not NEVER_CHECKED and entry not in polled]
                 seconds = await self._check_quickly(checked)
                 await anyio.sleep(max(_ROUND_SECONDS * len(part) / len(entries), seconds / _SHARE))
             if not entries:
                 self._has_entries = anyio.Event()
                 await self._has_entries.wait()
 
-    def _follow_and_probe(self, entries: Iterable[_Entry]) -> tuple[list[WatchPath], list[_Check]]:
+    def _follow_and_probe(self, entries: Iterable[Entry]) -> tuple[list[WatchPath], list[_Check]]:
         """Return where the paths of `entries` lead, and what is there; on a worker thread."""
         watch_paths = [self._watch_paths.follow(entry.path) for entry in entries]
         checks: list[_Check] = []
@@ -289,7 +261,7 @@ class FileWatcher:
             checks.append(self._probe_entry(entry, watch_path))
         return watch_paths, checks
 
-    def _probe_entry(self, entry: _Entry, watch_path: WatchPath) -> _Check:
+    def _probe_entry(self, entry: Entry, watch_path: WatchPath) -> _Check:
         """Check what is at the path of `entry`, on a worker thread."""
         now_ns = time.time_ns()
         file_state = _file_state(entry.path)
@@ -300,18 +272,18 @@ class FileWatcher:
         return _Check(state, not self._exact and _changed_just_now(watch_path, now_ns), file_state)
 
     def _record(
-        self, entries: Iterable[_Entry], checks: Iterable[_Check], *, named: bool = False, lost: bool = False
+        self, entries: Iterable[Entry], checks: Iterable[_Check], *, named: bool = False, lost: bool = False
     ) -> None:
         """Keep the results of `checks`, and announce the entries that differ."""
         now = time.monotonic()
         changed: list[Hashable] = []
         for entry, check in zip(entries, checks, strict=True):
-            if not self._is_current(entry):
+            if entry not in self._entries:
                 continue
             entry.file_state = check.file_state
             is_doubted = (named and now < entry.doubted_until) or (lost and entry.is_fresh)
             if check.state != entry.state or is_doubted:
-                if entry.state is not _NEVER_CHECKED:
+                if entry.state is not NEVER_CHECKED:
                     changed.append(entry.path)
                 entry.state = check.state
                 entry.doubted_until = 0.0
@@ -321,11 +293,7 @@ class FileWatcher:
         if changed:
             self._changed(changed)
 
-    # Which entries are where
-    def _is_current(self, entry: _Entry) -> bool:
-        return self._entries.get(entry.path) is entry
-
-    def _enter(self, entry: _Entry, watch_path: WatchPath) -> None:
+    def _place(self, entry: Entry, watch_path: WatchPath) -> None:
         """Watch `entry` by events where that is possible, otherwise poll it."""
         if self._only_polls:
             self._warn_once("Some of what is watched is polled twice a second: as asked for.")
@@ -335,71 +303,41 @@ class FileWatcher:
             self._warn_once("Some of what is watched is polled twice a second: the system reports no changes of it.")
             self._start_polling(entry)
             return
-        entry.watch_path = watch_path
-        for name in watch_path.names:
-            self._entries_by_name[fold(name)].add(entry)
-        if watch_path.folders not in self._entries_by_folders:
-            self._folders.need(watch_path.folders)
-        self._entries_by_folders[watch_path.folders].add(entry)
+        self._entries.watch(entry, watch_path)
 
-    def _start_polling(self, entry: _Entry) -> None:
-        self._polled.add(entry)
+    def _start_polling(self, entry: Entry) -> None:
+        self._entries.polled.add(entry)
         self._poll_wake.set()
 
-    def _leave(self, entry: _Entry) -> None:
-        """Watch `entry` no longer."""
-        watch_path = entry.watch_path
-        entry.watch_path = WatchPath()
-        self._polled.discard(entry)
-        self._moved.discard(entry)
-        for name in watch_path.names:
-            folded = fold(name)
-            self._entries_by_name[folded].discard(entry)
-            if not self._entries_by_name[folded]:
-                del self._entries_by_name[folded]
-        if watch_path.folders:
-            self._entries_by_folders[watch_path.folders].discard(entry)
-            if not self._entries_by_folders[watch_path.folders]:
-                del self._entries_by_folders[watch_path.folders]
-                self._folders.release(watch_path.folders)
-
     # Events
+
     async def _handle_events(self, events: set[tuple[int, str]], watch: KernelWatch) -> None:
         """Check what `events` name, and note what needs more work."""
         self._batches += 1
-        touched: set[_Entry] = set()
+        touched: set[Entry] = set()
         moved_folders: set[str] = set()
         for kind, path in events:
             folded = fold(path)
-            touched |= self._entries_by_name.get(folded, _NO_ENTRIES)
+            named = self._entries.find(folded)
+            touched |= named
             if kind != _MODIFIED or self._inside:
-                touched |= self._entries_by_name.get(fold(os.path.dirname(path)), _NO_ENTRIES)
+                touched |= self._entries.find(fold(os.path.dirname(path)))
             if kind != _MODIFIED:
-                self._moved |= self._entries_by_name.get(folded, _NO_ENTRIES)
+                self._entries.mark_moved(named)
                 if self._folders.needs(folded):
                     moved_folders.add(folded)
         if moved_folders:
-            self._handle_moved_folders(moved_folders)
+            self._entries.mark_moved_folders(moved_folders)
         if watch.may_be_cut() or len(events) >= _FLOOD:
             self._flooded = True
-        if self._moved or self._flooded:
+        if self._entries.has_moved or self._flooded:
             self._wake.set()
         if touched:
             await self._check(touched, named=not watch.ending)
 
-    def _handle_moved_folders(self, moved: set[str]) -> None:
-        """Count the folders from `moved` on as not watched on every path that leads through them."""
-        self._folders.move(moved)
-        for folders, entries in self._entries_by_folders.items():
-            for position, folder in enumerate(folders):
-                if fold(folder) in moved:
-                    self._moved |= entries
-                    self._folders.disarm(folders[position:])
-                    break
-
     def _check_all(self) -> None:
         """Check everything again, because a watch has broken."""
-        self._moved.update(*self._entries_by_folders.values())
+        self._entries.mark_moved(self._entries.all_watched())
         self._wake.set()
 
     async def _work_after_events(self) -> None:
@@ -408,15 +346,13 @@ class FileWatcher:
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
-            if self._moved:
-                entries = self._moved
-                self._moved = set()
-                await self._renew(entries)
+            moved = self._entries.take_moved()
+            if moved:
+                await self._renew(moved)
             if self._flooded:
                 await anyio.sleep(max(_POLL_SECONDS, 9 * last_seconds))
                 self._flooded = False
-                watched = set[_Entry]().union(*self._entries_by_folders.values())
-                last_seconds = await self._check_quickly(watched, lost=True)
+                last_seconds = await self._check_quickly(self._entries.all_watched(), lost=True)
                 if self._flooded:
                     self._wake.set()
             if self._outgrown:
@@ -428,9 +364,9 @@ class FileWatcher:
         """Check what no event reports, twice a second."""
         while True:
             await self._poll_wake.wait()
-            if self._polled:
+            if self._entries.polled:
                 started = anyio.current_time()
-                await self._check(list(self._polled))
+                await self._check(list(self._entries.polled))
                 # A tenth of one thread at most, however many there are.
                 await anyio.sleep(max(_POLL_SECONDS, 9 * (anyio.current_time() - started)))
             else:
@@ -440,9 +376,6 @@ class FileWatcher:
         if message not in self._warnings:
             self._warnings.add(message)
             logger.warning("%s", message)
-
-
-_NO_ENTRIES: frozenset[_Entry] = frozenset()
 
 
 def _read_file_states(paths: Iterable[str]) -> _FileStates:
