@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from mcp_batteries.server.calling.results import to_compact_json
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.comparison import MAX_ROWS, Comparison, ComparisonDialect, TableRef, compare_tables
-from mcp_batteries.sql.results.rows import Results, RowPage, to_compact_json
+from mcp_batteries.sql.results.rows import Results, RowPage
 from postgres.serving import inside as postgres
 from postgres.serving import make, text_of
 from sqlite.serving import make as make_file

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.calling.results import TextResult, to_compact_json
 from mcp_git.path_quoting import describe_hidden
 
 __all__ = ["Answer", "count", "format_table"]
@@ -22,7 +21,7 @@ def count(number: int, noun: str) -> str:
 
 def format_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     """Return the lines of a table for a script, which gets its rows as objects if the line above begins with `rows`."""
-    return [json.dumps(values, ensure_ascii=False, separators=(",", ":")) for values in (columns, *rows)]
+    return [to_compact_json(values) for values in (columns, *rows)]
 
 
 def _plural(noun: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -11,7 +10,7 @@ from mcp_types import TextContent
 
 from mcp_batteries.observability.audit import caller_key
 from mcp_batteries.server.assemble import Assembled, assemble
-from mcp_batteries.server.calling.results import clean
+from mcp_batteries.server.calling.results import clean, to_compact_json
 from mcp_batteries.server.list_changes import ChangeFeedConfig
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_github.call_context import CallContext, active_call
@@ -171,7 +170,7 @@ def _with_note(result: dict[str, Any], text: str) -> dict[str, Any]:
     members = cast("dict[str, Any]", data)
     with_note = clean({**members, "note": join_notes(members.get("note"), text)})
     _, *others = result["content"]
-    json_text = json.dumps(with_note, ensure_ascii=False, separators=(",", ":"))
+    json_text = to_compact_json(with_note)
     return {**result, "content": [_text_block(f"{json_text}\n"), *others], "structuredContent": with_note}
 
 

@@ -10,10 +10,11 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from mcp_batteries.server.calling.results import to_compact_json
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
 from mcp_batteries.sql.results.row_files import RowFiles
-from mcp_batteries.sql.results.rows import RowPage, format_count, format_size, to_compact_json
+from mcp_batteries.sql.results.rows import RowPage, format_count, format_size
 
 __all__ = [
     "FEW_TABLES",

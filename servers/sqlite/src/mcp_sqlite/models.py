@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from mcp_batteries.clipping import clip
+from mcp_batteries.server.calling.results import to_compact_json
 from mcp_batteries.sql.language.identifiers import spell_identifier
 from mcp_batteries.sql.language.joins import JoinKey, describe_joins, guess_join_keys
 from mcp_batteries.sql.language.table_groups import format_number_ranges, group_numbered_tables
 from mcp_batteries.sql.results.row_files import RowFiles
-from mcp_batteries.sql.results.rows import format_count, format_size, to_compact_json, to_one_line
+from mcp_batteries.sql.results.rows import format_count, format_size, to_one_line
 
 __all__ = ["Backup", "Catalog", "Check", "Plan", "TableInfo"]
 

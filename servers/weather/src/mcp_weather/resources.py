@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from mcp_types import Resource, TextResourceContents
 from pydantic import BaseModel
 
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.server.calling.results import CacheableContents
+from mcp_batteries.server.calling.results import CacheableContents, to_compact_json
 from mcp_batteries.server.declaration.decorators import lists_resources, resource
 from mcp_weather.engine.alerts.answer import take_page
 from mcp_weather.engine.answers.air_quality import fetch_air_quality
@@ -118,7 +117,7 @@ class Resources:
                 present = await self.engine.open_meteo.fetch_present(place, self.units)
                 info = place.to_info(str(present.zone))
                 document = {"place": info.model_dump(), "now": present.reading.model_dump()}
-                return json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
+                return to_compact_json(document) + "\n"
             case "hourly":
                 query = ForecastQuery(place, "hourly", ("basic",), 48, self.units)
                 return _to_json(await fetch_forecast(self.engine, query))

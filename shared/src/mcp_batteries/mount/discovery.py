@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pydantic import Field
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.mount.member import LEFT_OUT, Member
 from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, RUN_SCRIPT, normalize_call, rename_call
+from mcp_batteries.server.calling.results import to_compact_json
 from mcp_batteries.server.declaration.decorators import tool
 
 __all__ = ["NAMES", "Discovery"]
@@ -81,7 +81,7 @@ class Discovery:
             if name not in tools:
                 raise self._not_found(name)
             item = tools[name]
-            schema = json.dumps(item.parameters, ensure_ascii=False, separators=(",", ":"))
+            schema = to_compact_json(item.parameters)
             sections.append(f"# {item.name}\n{item.description}\nArguments: {schema}\n")
         for member in self.members:
             if any(name.startswith(member.add_prefix("")) for name in names):

@@ -6,6 +6,7 @@ answer is only text, once; a data answer is complete in both, as columns and arr
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ __all__ = [
     "group_by_folder",
     "is_answering_script",
     "to_call_result",
+    "to_compact_json",
 ]
 
 
@@ -267,6 +269,11 @@ def _replace_surrogates(data: Any) -> Any:
             return [_replace_surrogates(value) for value in cast("Sequence[Any]", data)]
         case _:
             return data
+
+
+def to_compact_json(data: Any) -> str:
+    """Return `data` as JSON on one line without spaces; lone surrogates in strings stay as they are."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 def _to_json(data: Any) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from mcp_batteries.sql.results.rows import RowPage, format_count, to_compact_json, to_one_line
+from mcp_batteries.server.calling.results import to_compact_json
+from mcp_batteries.sql.results.rows import RowPage, format_count, to_one_line
 
 __all__ = ["Change", "Export", "Import", "Sample", "Step"]
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from mcp_batteries.clipping import clip
 from mcp_batteries.errors import Invalid
+from mcp_batteries.server.calling.results import to_compact_json
 from mcp_batteries.sql.language.identifiers import quote_identifier
-from mcp_batteries.sql.results.rows import Results, RowPage, format_count, to_compact_json, to_one_line
+from mcp_batteries.sql.results.rows import Results, RowPage, format_count, to_one_line
 
 __all__ = ["MAX_CELL_CHARACTERS", "MAX_ROWS", "Comparison", "ComparisonDialect", "TableRef", "compare_tables"]
 

@@ -6,13 +6,11 @@ content fall back to the text where there is none.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from mcp_batteries.server.calling.results import is_answering_script
+from mcp_batteries.server.calling.results import is_answering_script, to_compact_json
 
 __all__ = [
     "Results",
@@ -21,7 +19,6 @@ __all__ = [
     "bare_sql",
     "format_count",
     "format_size",
-    "to_compact_json",
     "to_one_line",
 ]
 
@@ -146,8 +143,3 @@ def format_size(number: int) -> str:
             return f"{number:,} {unit}"
         number //= 1000
     raise AssertionError
-
-
-def to_compact_json(data: Any) -> str:
-    """Return `data` as JSON without spaces."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
