@@ -228,7 +228,9 @@ def _main(folders: list[str]) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             sample = Path(scratch) / "sample"
             sample.mkdir()
-            observed = snapshot(import_module(f"{package}.server").build(load(kind, kind.documented(str(sample)))))
+            observed = snapshot(
+                import_module(f"{package}.server").build(load(kind, kind.documented_arguments(str(sample))))
+            )
         observed["resources"] = []  # depends on what is served
         reference = reference_of(Path(), kind.COMMAND)
         reference.write_text(filled(reference.read_text("utf-8"), tables(kind, observed)), "utf-8")

@@ -133,7 +133,7 @@ async def test_the_front_says_what_the_server_says(server: Member, gates: str, s
     words = arguments(server, served)
     if gates == "all open":
         unusable = ("--demo", "--token-file", "token")
-        opened = [word for word in server.settings.documented(str(served)) if word not in unusable]
+        opened = [word for word in server.settings.documented_arguments(str(served)) if word not in unusable]
         words = [*opened, *(word for word in words if word not in opened)]
     starts = Starts(server.package, words, tmp_path, GITHUB_TOKEN=SECRET)
     for revision in REVISIONS if server.command == "mcp-fs" else (REVISIONS[0], REVISIONS[-1]):

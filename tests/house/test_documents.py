@@ -26,7 +26,7 @@ def test_reference_and_snapshot_are_current(
     package = package_of(folder)
     kind = importlib.import_module(f"{package}.settings").Settings
     (tmp_path / "sample").mkdir()
-    settings = load(kind, kind.documented(str(tmp_path / "sample")))
+    settings = load(kind, kind.documented_arguments(str(tmp_path / "sample")))
     seen = snapshot(importlib.import_module(f"{package}.server").build(settings))
     seen["resources"] = []
     record_property("bytes", f"{kind.COMMAND}: {seen['bytes']}")
@@ -42,7 +42,7 @@ def test_no_description_names_a_tool_that_is_turned_off(folder: Path, tmp_path: 
     package = package_of(folder)
     kind = importlib.import_module(f"{package}.settings").Settings
     (tmp_path / "sample").mkdir()
-    words = kind.documented(str(tmp_path / "sample"))
+    words = kind.documented_arguments(str(tmp_path / "sample"))
     everything = load(kind, words)
     gates = [name for name in everything.origins if getattr(everything, name) is True and name != "demo"]
     ways = [{}, {"read_only": True}, *({gate: False} for gate in gates)]

@@ -75,8 +75,8 @@ class _Busy(Unavailable):
 
 
 def test_a_problem_in_other_words_keeps_what_is_known_of_it() -> None:
-    busy = _Busy("It is busy.", "Wait.", holder="ann").reworded("2: It is busy.", "Wait for ann.")
+    busy = _Busy("It is busy.", "Wait.", holder="ann").reword("2: It is busy.", "Wait for ann.")
     assert isinstance(busy, _Busy) and busy.holder == "ann"
     assert (str(busy), busy.args) == ("2: It is busy. Wait for ann.", ("2: It is busy. Wait for ann.",))
-    lost = NotFound("Gone.", status=404).reworded("All are gone.", "")
+    lost = NotFound("Gone.", status=404).reword("All are gone.", "")
     assert str(lost) == "All are gone." and lost.fields == {"kind": "not_found", "status": 404}

@@ -16,7 +16,7 @@ from mcp_batteries.redaction.own import add_secrets, forget_secrets
 from mcp_batteries.redaction.text import redact
 from mcp_batteries.settings import Settings, variable
 from mcp_batteries.settings.addresses import unencoded_signs
-from mcp_batteries.settings.declared import masked, passwords, remember_secrets
+from mcp_batteries.settings.declared import mask_passwords, passwords, remember_secrets
 from mcp_batteries.testing.wire import StdioWire
 from mcp_git.remote_addresses import hide_password
 from mcp_postgres.policy.addresses import parse_named_address
@@ -87,7 +87,7 @@ def test_a_sign_that_ends_a_password_is_refused_with_its_escape(scheme: str, sig
     for password in (f"P{sign}ssw0rd", f"{sign}ssw0rd", f"P{sign}{sign}w0rd", f"ssw0rd{sign}"):
         address = f"{scheme}://postgres:{password}@db.example.org:5432/shop"
         assert f"as %{ord(sign):02X}" in unencoded_signs(address), address
-        assert "ssw0rd" not in masked(address) and any("w0rd" in word for word in passwords(address))
+        assert "ssw0rd" not in mask_passwords(address) and any("w0rd" in word for word in passwords(address))
         if scheme == "postgresql":
             with pytest.raises(Unavailable, match="ends it early") as refused:
                 parse_named_address(address, {})

@@ -93,7 +93,7 @@ class Problem(ToolError, ResourceError):
         self.fix = mask_own(well_formed(fix))
         super().__init__(f"{self.failure} {self.fix}" if fix else self.failure)
 
-    def reworded(self, failure: str, fix: str) -> Self:
+    def reword(self, failure: str, fix: str) -> Self:
         """Return the same problem in other words, with all else that is known of it."""
         other = type(self).__new__(type(self))
         vars(other).update(vars(self))

@@ -354,8 +354,8 @@ def _fail(settings: Settings, message: str) -> int:
     import logging
 
     from mcp_batteries.observability.logs import log_announcement
-    from mcp_batteries.settings import masked
+    from mcp_batteries.settings import mask_passwords
 
     # A mistake in an address is quoted with it, and hosts keep what is said here.
-    log_announcement(f"{settings.COMMAND}: {masked(message)}", logging.ERROR)
+    log_announcement(f"{settings.COMMAND}: {mask_passwords(message)}", logging.ERROR)
     return 1

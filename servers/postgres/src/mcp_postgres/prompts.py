@@ -32,7 +32,7 @@ class Prompts(prompts.Prompts[Resources[Any]]):
     ) -> Messages:
         """Get to know a database nobody has explained."""
         ask = (
-            f"Explore {f'the schema {quote(schema)} of ' if schema else ''}{self.called(database)}, "
+            f"Explore {f'the schema {quote(schema)} of ' if schema else ''}{self.name_database(database)}, "
             "whose definitions are attached. Describe the tables that others refer to, with sample rows. Say what the "
             "data is about, how the tables belong together, how much there is and of which time, and what looks odd: "
             "empty tables, columns that are always NULL, keys that point nowhere. End with five questions it can "
@@ -44,7 +44,7 @@ class Prompts(prompts.Prompts[Resources[Any]]):
     async def tune_query(self, sql: SlowStatement, database: DatabaseName = "") -> str:
         """Find out why a query is slow and what would help."""
         return (
-            f"This statement on {self.called(database)} is slow:\n\n{sql}\n\nUse `explain_query` (with "
+            f"This statement on {self.name_database(database)} is slow:\n\n{sql}\n\nUse `explain_query` (with "
             "`analyze` if it only reads and may take its time) and `get_table` for each table it reads. Say which step "
             "costs most and why: a wrong estimate, a missing index, rows read and thrown away, work on disk. Propose, "
             "the best first: a way of writing it that can use the indexes there are, an index with its price for "
@@ -56,7 +56,7 @@ class Prompts(prompts.Prompts[Resources[Any]]):
     async def report_health(self, database: DatabaseName = "") -> Messages:
         """See how a database is doing, and what to do about it."""
         ask = (
-            f"Write this morning's report on {self.called(database)} from the findings attached, and "
+            f"Write this morning's report on {self.name_database(database)} from the findings attached, and "
             "from `list_sessions`, `list_top_queries` and `list_settings` where they are offered. Begin with one line: "
             "fine, needs attention, or urgent. Then each finding, the most urgent first: what it means here, what "
             "happens if nothing is done, the exact statement that mends it and what that locks. Run none of them."
@@ -71,7 +71,7 @@ class Prompts(prompts.Prompts[Resources[Any]]):
     ) -> Messages:
         """Plan a change of the schema that holds up nobody."""
         ask = (
-            f"Plan this change of {self.called(database)}, whose schema is attached: {change}\n\n"
+            f"Plan this change of {self.name_database(database)}, whose schema is attached: {change}\n\n"
             "Give the statements in order, split so that each is safe on a busy database: which lock each takes and "
             "for how long, given the tables' sizes; NOT VALID and VALIDATE apart; indexes CONCURRENTLY; back-fills in "
             "batches; what old and new program versions see between the steps; and the way back. Where `edit_schema` "

@@ -24,7 +24,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error
 from mcp_batteries.errors import quote as quote_text
 from mcp_batteries.executables import quote_command
-from mcp_batteries.settings import masked
+from mcp_batteries.settings import mask_passwords
 from mcp_batteries.sql.language.qualified_names import parse_qualified_names
 from mcp_postgres.engine.connection.errors import unreachable_problem
 from mcp_postgres.engine.connection.passwords import Passwords, reader_password_file
@@ -168,8 +168,9 @@ def _refuse_further_databases(settings: Settings) -> None:
     A variable is not judged: it may be set for the server without a reader.
     """
     if settings.origins.get("databases") == "command line":
+        address = quote_text(mask_passwords(settings.databases[0]))
         raise Invalid(
-            f"`--create-reader` takes one database, and {quote_text(masked(settings.databases[0]))} is another.",
+            f"`--create-reader` takes one database, and {address} is another.",
             "Repeat the command for each database, with `--name` for an entry of its own; the role is the same.",
         )
 

@@ -82,8 +82,8 @@ class Settings(Common):
             raise ValueError("--only and --mask do not work with --ddl: a definition could reach the rest")
         return self
 
-    def unanswered(self) -> InstallQuestion | None:
-        return None if self.demo else super().unanswered()
+    def unanswered_question(self) -> InstallQuestion | None:
+        return None if self.demo else super().unanswered_question()
 
     def needed_paths(self) -> list[str]:
         paths = [*super().needed_paths(), *self._paths(), *filter(None, [self.files, self.queries])]

@@ -23,7 +23,7 @@ from mcp_batteries.errors import first_exception
 from mcp_batteries.executables import quote_command
 from mcp_batteries.program import Probe, Program, program_of
 from mcp_batteries.server.calling.call_params import CALL_TOOLS
-from mcp_batteries.settings import ONLY_OVER_HTTP, SETTINGS_URI, Settings, masked, variable
+from mcp_batteries.settings import ONLY_OVER_HTTP, SETTINGS_URI, Settings, mask_passwords, variable
 from mcp_batteries.settings.command_line import colour_choice
 
 __all__ = ["check"]
@@ -99,7 +99,7 @@ class _Report:
 
 def _say(line: str) -> None:
     try:
-        click.echo(masked(line), color=colour_choice())
+        click.echo(mask_passwords(line), color=colour_choice())
     except BrokenPipeError:
         # Nobody reads on (`| head`): the steps and the exit code stay what they are.
         nowhere = os.open(os.devnull, os.O_WRONLY)

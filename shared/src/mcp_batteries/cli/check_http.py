@@ -22,7 +22,7 @@ from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.program import Program
 from mcp_batteries.replicas import connect
 from mcp_batteries.replicas.bus import RemoteBus
-from mcp_batteries.settings import Settings, masked, variable
+from mcp_batteries.settings import Settings, mask_passwords, variable
 from mcp_batteries.transports.http.listener.certificate import insecure_context
 
 __all__ = ["answers_over_http", "bus_answers"]
@@ -168,12 +168,12 @@ async def bus_answers(url: str) -> str:
             async with bus.running():
                 while not bus.connected:  # noqa: ASYNC110
                     await anyio.sleep(0.05)
-                return f"{masked(url)} brings back what is sent"
+                return f"{mask_passwords(url)} brings back what is sent"
     finally:
         log.removeHandler(reasons)
         log.propagate = True
     advice = "check its host and port, and that it runs and listens there"
-    raise RuntimeError(f"{masked(url)} is not there ({reasons.last}): {advice}")
+    raise RuntimeError(f"{mask_passwords(url)} is not there ({reasons.last}): {advice}")
 
 
 class _Reasons(logging.Handler):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from mcp_batteries.cli.formats import ConfigFormat, Malformed
 from mcp_batteries.executables import quote_command
-from mcp_batteries.settings import Settings, masked
+from mcp_batteries.settings import Settings, mask_passwords
 
 __all__ = [
     "Entry",
@@ -69,7 +69,7 @@ def server_of(value: Mapping[str, Any]) -> str:
 def describe_command(value: Mapping[str, Any]) -> str:
     """Return the command that an entry runs, or the URL it connects to, without passwords."""
     words = words_of(value)
-    return masked(quote_command(words) if words else str(_url_of(value) or ""))
+    return mask_passwords(quote_command(words) if words else str(_url_of(value) or ""))
 
 
 def _url_of(value: Mapping[str, Any]) -> str | None:
@@ -162,7 +162,7 @@ def _merge_environment(
                 merged[name] = value
             continue
         blank = str(new[name])
-        is_for_another = "***" in blank and blank not in _BLANKS and masked(str(value)) != blank
+        is_for_another = "***" in blank and blank not in _BLANKS and mask_passwords(str(value)) != blank
         merged[name] = new[name] if is_ours or is_for_another else value
     for name, value in new.items():
         merged.setdefault(name, value)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from mcp_types import TextResourceContents
 
 from mcp_batteries.server.declaration.decorators import resource
-from mcp_batteries.settings import SETTINGS_URI, Secret, Settings, masked
+from mcp_batteries.settings import SETTINGS_URI, Secret, Settings, mask_passwords
 
 __all__ = ["SettingsResource"]
 
@@ -77,4 +77,4 @@ def _mask(value: Any, *, hidden: bool) -> Any:
         return value
     if hidden and value:
         return "***"
-    return masked(value)
+    return mask_passwords(value)

@@ -23,7 +23,7 @@ from mcp_batteries.settings.declared import (
     Settings,
     Short,
     file_variable,
-    masked,
+    mask_passwords,
     placeholder,
     remember_secrets,
     variable,
@@ -113,7 +113,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
         raise SystemExit(done.exit_code) from None
     except click.ClickException as mistake:
         # It quotes what was given, in which an address can have a password.
-        text = masked(mistake.format_message())
+        text = mask_passwords(mistake.format_message())
         if isinstance(mistake, click.UsageError):
             click.UsageError(text, mistake.ctx).show()
         else:

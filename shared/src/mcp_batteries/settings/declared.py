@@ -28,7 +28,7 @@ __all__ = [
     "Settings",
     "Short",
     "file_variable",
-    "masked",
+    "mask_passwords",
     "passwords",
     "placeholder",
     "remember_secrets",
@@ -77,7 +77,7 @@ class Secret:
 
     def hides(self, text: str) -> bool:
         """Return whether `text` holds a secret."""
-        return masked(text) != text if self.url else bool(text)
+        return mask_passwords(text) != text if self.url else bool(text)
 
 
 _ADDRESS = Secret(url=True)
@@ -430,7 +430,7 @@ class Settings(BaseModel):
         """Return the questions of `INSTALL_QUESTIONS` whose answers a server with these settings would use."""
         return self.INSTALL_QUESTIONS
 
-    def unanswered(self) -> InstallQuestion | None:
+    def unanswered_question(self) -> InstallQuestion | None:
         """Return the required question that plain arguments answer, if there are none."""
         for name, field in type(self).model_fields.items():
             if getattr(self, name) and any(isinstance(item, Positional) for item in field.metadata):
@@ -460,7 +460,7 @@ class Settings(BaseModel):
         return any(file_variable(type(self), name) == origin for name, origin in self.origins.items())
 
     @classmethod
-    def documented(cls, folder: str) -> list[str]:
+    def documented_arguments(cls, folder: str) -> list[str]:
         """Return `DOCUMENTED` for an empty `folder`."""
         return [item.format(folder=folder) for item in cls.DOCUMENTED]
 
@@ -538,7 +538,7 @@ _PASSWORDS = (
 )
 
 
-def masked(text: str) -> str:
+def mask_passwords(text: str) -> str:
     """Return `text`, a URL or `key=value` text, without its password."""
     for pattern in _PASSWORDS:
         text = pattern.sub(r"\1***", text)
@@ -546,7 +546,7 @@ def masked(text: str) -> str:
 
 
 def passwords(text: str) -> list[str]:
-    """Return what `masked` leaves out of `text`."""
+    """Return what `mask_passwords` leaves out of `text`."""
     values: list[str] = []
     for pattern in _PASSWORDS:
         values += [match[2].strip("'") for match in pattern.finditer(text)]

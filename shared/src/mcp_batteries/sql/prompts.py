@@ -38,14 +38,14 @@ class Prompts(Generic[R]):
     ) -> Messages:
         """Turn a question into SQL, run it and check the answer."""
         ask = (
-            f"Answer this from {self.called(database)}, whose schema is attached: {question}\n\nWrite one SELECT with "
-            "bound parameters, look at its plan with `explain_query` if a table is large, run it with `query_rows`, "
-            "and check the result by a second, differently built query where a mistake is easy "
+            f"Answer this from {self.name_database(database)}, whose schema is attached: {question}\n\nWrite one "
+            "SELECT with bound parameters, look at its plan with `explain_query` if a table is large, run it with "
+            "`query_rows`, and check the result by a second, differently built query where a mistake is easy "
             f"({self.PITFALLS}). Give the answer first, then the SQL."
         )
         return await self.with_resource(ask, database)
 
-    def called(self, database: str) -> str:
+    def name_database(self, database: str) -> str:
         """Return a database's name in a sentence.
 
         Raises:

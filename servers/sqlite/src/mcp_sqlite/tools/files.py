@@ -76,5 +76,5 @@ async def copy_from_file(
 
     With `edit_schema` a missing table is made; `dry_run` shows its types and values. For a few rows use `write_rows`.
     """
-    written = file.written(encoding, nulls or ())
-    return await files.import_rows(pool, database.import_table(table), written, dry_run=dry_run)
+    source = file.with_format(encoding, nulls or ())
+    return await files.import_rows(pool, database.import_table(table), source, dry_run=dry_run)

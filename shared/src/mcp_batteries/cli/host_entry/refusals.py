@@ -17,7 +17,7 @@ def refuse_incomplete(settings: Settings) -> None:
     if settings.transport != "stdio":
         return
     for member in _served_members(settings):
-        question = member.unanswered()
+        question = member.unanswered_question()
         if question is not None:
             raise Invalid(
                 f"The command names no {question.name}, and {member.COMMAND} does not start without one.",

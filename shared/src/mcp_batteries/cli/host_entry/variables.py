@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcp_batteries.hosts.definition import HostDefinition, load_host
-from mcp_batteries.settings import InstallQuestion, Settings, masked, variable
+from mcp_batteries.settings import InstallQuestion, Settings, mask_passwords, variable
 
 __all__ = [
     "HIDDEN_SECRET",
@@ -50,7 +50,7 @@ def _variables_of(settings: Settings) -> list[InstallQuestion]:
 
 def _mask_secret(value: str) -> str:
     """Return what hosts without a place for secrets show: all but the password of a URL, and nothing of a key."""
-    without_password = masked(value)
+    without_password = mask_passwords(value)
     if without_password == value:
         return HIDDEN_SECRET
     return without_password

@@ -157,7 +157,7 @@ class ServedFile:
     encoding: str = ""
     null_words: tuple[str, ...] = ()
 
-    def written(self, encoding: FileEncoding | None, null_words: Sequence[str]) -> ServedFile:
+    def with_format(self, encoding: FileEncoding | None, null_words: Sequence[str]) -> ServedFile:
         """Return the file with what the caller knows of how it is written."""
         return replace(self, encoding=encoding.name if encoding else "", null_words=tuple(null_words))
 

@@ -236,7 +236,7 @@ class Import:
     Attributes:
         new_columns: the definitions of its columns, if the table was created.
         descriptions: what the values of each column are like; in a dry run.
-        written: the form of the file, if it is unusual.
+        dialect: the form of the file, if it is unusual.
         records: how many the file has: the table's triggers or constraints may let fewer in.
         notes: sentences about the table as it is now.
         texts: columns of numbers that got texts.
@@ -249,7 +249,7 @@ class Import:
     dry_run: bool
     new_columns: Sequence[str] = ()
     descriptions: Sequence[str] = ()
-    written: str = ""
+    dialect: str = ""
     records: int | None = None
     notes: Sequence[str] = ()
     texts: Sequence[str] = ()
@@ -266,8 +266,8 @@ class Import:
             )
         if self.texts:
             lines.append(to_one_line(f"Not numbers, so kept as text in columns of numbers: {'; '.join(self.texts)}."))
-        if self.written:
-            lines.append(f"In the file {to_one_line(self.written)}.")
+        if self.dialect:
+            lines.append(f"In the file {to_one_line(self.dialect)}.")
         lines.extend(map(to_one_line, self.notes))
         return "\n".join(lines)
 

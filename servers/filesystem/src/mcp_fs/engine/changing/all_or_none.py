@@ -28,7 +28,7 @@ def all_or_none(count: int, verb: str) -> Generator[None]:
         if count == 1 or "nothing was" in problem.failure:
             raise
         failure = f"{problem.failure.removesuffix('.')}; nothing was {verb}."
-        raise problem.reworded(failure, problem.fix) from problem
+        raise problem.reword(failure, problem.fix) from problem
 
 
 def describe_next_failure(done: str, failure: Problem) -> str:

@@ -118,7 +118,7 @@ async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, i
     # What a tool takes says more than that this is not a command: it may be one that no tool takes.
     if not word or (word == suggestions.NO_COMMAND and problem.fix):
         return problem
-    return problem.reworded(problem.failure, word)
+    return problem.reword(problem.failure, word)
 
 
 async def _with_readable_columns(problem: Refused, run_within: RunWithin) -> Problem:

@@ -60,7 +60,7 @@ async def run_non_transactional(
             return Change([Step(tag)], False, differences)
         if created := [line[2:] for line in differences if line.startswith("+")]:
             fix = f"It left behind what must be dropped first: {quote(', '.join(created), 300)}. {failure.fix}"
-            raise failure.reworded(failure.failure, fix.rstrip()) from failure
+            raise failure.reword(failure.failure, fix.rstrip()) from failure
         raise failure
 
 

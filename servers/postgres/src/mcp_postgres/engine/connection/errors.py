@@ -206,7 +206,7 @@ def _describe_without_values(error: psycopg.Error, primary: str) -> str:
 
 def locate_problem(problem: Problem, prefix: str) -> Problem:
     """Return the same problem, of one of several statements."""
-    return problem.reworded(f"{prefix}{problem.failure}", problem.fix)
+    return problem.reword(f"{prefix}{problem.failure}", problem.fix)
 
 
 def unreachable_problem(database: str, error: Exception, *, outage_fix: str = "") -> Unavailable:

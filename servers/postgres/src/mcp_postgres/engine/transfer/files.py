@@ -258,7 +258,6 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _Impo
     summary: Sequence[str] = ()
     if source.summary:
         summary = source.summary.describe()
-    written = source.dialect.describe(header)
     return Import(
         table=target["spelled"],
         columns=names,
@@ -266,7 +265,7 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _Impo
         dry_run=dry_run,
         new_columns=added or [],
         descriptions=summary,
-        written=written,
+        dialect=source.dialect.describe(header),
         records=copied.records,
         notes=[*copied.notes, *map(_describe_lag, lagging), *(f"Warning: {warning}" for warning in warnings)],
     )
