@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 from mcp_types.jsonrpc import INVALID_REQUEST, ErrorData, JSONRPCError, RequestId
 from starlette.responses import Response
-from starlette.types import Scope
 
-from mcp_batteries.errors import Unavailable
-from mcp_batteries.transports.http.refusals import set_reason
-from mcp_batteries.transports.jsonrpc import Malformed, dump
+from mcp_batteries.transports.jsonrpc import dump
 
-__all__ = ["BadRequest", "as_bad_request"]
+__all__ = ["BadRequest"]
 
 
 class BadRequest(Exception):
@@ -50,18 +46,3 @@ class BadRequest(Exception):
         if self.status == 408:
             response.headers["connection"] = "close"
         return response
-
-
-def as_bad_request(
-    scope: Scope, problem: Unavailable | Malformed | BadRequest, request_id: RequestId | None
-) -> BadRequest:
-    """Return the refusal of a message because of `problem`; a limit's reason goes into the log of refusals."""
-    match problem:
-        case Unavailable():
-            set_reason(scope, problem.failure)
-            wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
-            return BadRequest(429, str(problem), request_id=request_id, headers=wait)
-        case Malformed():
-            return BadRequest(400, problem.message, problem.code, problem.request_id)
-        case BadRequest():
-            return problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +27,7 @@ from mcp_batteries.transports.http.gate.answer_forms import (
     parse_accept,
     send_as_events,
 )
-from mcp_batteries.transports.http.gate.bad_request import BadRequest, as_bad_request
+from mcp_batteries.transports.http.gate.bad_request import BadRequest
 from mcp_batteries.transports.http.gate.fair_queue import Abandoned
 from mcp_batteries.transports.http.gate.message_body import BodyReader
 from mcp_batteries.transports.http.gate.message_size import TOO_MANY_VALUES, has_too_many_values, peek_body_id
@@ -35,13 +36,13 @@ from mcp_batteries.transports.http.gate.quota import Quota
 from mcp_batteries.transports.http.gate.request_ids import RequestIds
 from mcp_batteries.transports.http.gate.revision import check_revision
 from mcp_batteries.transports.http.headers import HeaderMap, ParsedRequest
-from mcp_batteries.transports.http.refusals import Refusals, set_refused_status
+from mcp_batteries.transports.http.refusals import Refusals, set_reason, set_refused_status
 from mcp_batteries.transports.http.requests.batch_replies import answer_each, split_array
 from mcp_batteries.transports.http.requests.in_flight import answering, close_after_stream
 from mcp_batteries.transports.http.requests.json_replies import ACCEPTS_EVENTS
 from mcp_batteries.transports.http.requests.kept_answers import KEPT_SECONDS, call_of
 from mcp_batteries.transports.http.requests.response import wait_for_disconnect
-from mcp_batteries.transports.http.requests.sessions import ReplayedBody
+from mcp_batteries.transports.http.requests.sessions import ReplayedBody, Session
 from mcp_batteries.transports.http.requests.stateless import StatelessRequests
 from mcp_batteries.transports.jsonrpc import Malformed, is_heard, parse
 
@@ -155,7 +156,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
 
         A limit fails one call of an older client, and must not end its connection.
         """
-        refusal = as_bad_request(http.scope, problem, request_id)
+        refusal = _as_bad_request(http.scope, problem, request_id)
         is_limit = refusal.status in _STATUSES_OF_LIMITS and refusal.request_id is not None
         if is_limit and self._sessions.is_from_client(http.scope, http.headers):
             self._refusals.record(http.scope, refusal.status)
@@ -171,7 +172,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             raise _not_acceptable("This is answered by a stream of events", "text/event-stream")
         caller = caller_of(http.scope)
         with self._quota.hold_stream(caller):
-            session = self._sessions.find_direct(http.scope, http.headers.get("mcp-session-id", ""))
+            session = self._find_direct_session(http.scope, http.headers.get("mcp-session-id", ""))
             if session is not None and call_of(last_event_id) is not None:
                 # An answer that is sent again takes as many bytes as the first time.
                 spend = self._quota.spend(caller)
@@ -294,7 +295,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
         if request_id is None:
             return
         self._request_ids.cancel(caller_of(scope), session, request_id)
-        direct_session = self._sessions.find_direct(scope, session)
+        direct_session = self._find_direct_session(scope, session)
         if direct_session is not None:
             direct_session.cancel_call(request_id)
 
@@ -304,12 +305,19 @@ class BodyCheck(RequestBodyLimitMiddleware):
             return
         await self.app(http.scope, ReplayedBody(message, http.receive), send)
 
+    def _find_direct_session(self, scope: Scope, session_id: str) -> Session | None:
+        """Return the session of the sender that is answered past the SDK's streams, or None."""
+        session = self._sessions.find(scope, session_id)
+        if isinstance(session, Session):
+            return session
+        return None
+
     async def _answer_directly(self, http: _HttpRequest, message: JSONRPCRequest, send: Send) -> bool:
         """Answer `message` past the SDK's streams; return False to leave it to the SDK."""
         request = ParsedRequest(http.scope, http.receive, http.headers)
         streams = http.forms.events and not self._json
         if is_of_session(http.headers):
-            session = self._sessions.find_direct(http.scope, http.headers.get("mcp-session-id", ""))
+            session = self._find_direct_session(http.scope, http.headers.get("mcp-session-id", ""))
             if session is None:
                 return False
             return await session.answer(request, message, http.receive, send, streams=streams)
@@ -325,6 +333,21 @@ class BodyCheck(RequestBodyLimitMiddleware):
 def _not_acceptable(answer: str, media_type: str, request_id: RequestId | None = None) -> BadRequest:
     """Return the refusal of a request whose Accept header excludes the only possible `answer`."""
     return BadRequest(406, f"{answer}. Send `Accept: {media_type}`.", request_id=request_id)
+
+
+def _as_bad_request(
+    scope: Scope, problem: Unavailable | Malformed | BadRequest, request_id: RequestId | None
+) -> BadRequest:
+    """Return the refusal of a message because of `problem`; a limit's reason goes into the log of refusals."""
+    match problem:
+        case Unavailable():
+            set_reason(scope, problem.failure)
+            wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
+            return BadRequest(429, str(problem), request_id=request_id, headers=wait)
+        case Malformed():
+            return BadRequest(400, problem.message, problem.code, problem.request_id)
+        case BadRequest():
+            return problem
 
 
 def _headers_for_sdk(raw_headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

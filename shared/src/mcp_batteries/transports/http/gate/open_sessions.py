@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp_types.jsonrpc import RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
@@ -14,7 +15,6 @@ from starlette.types import Message, Scope, Send
 from mcp_batteries.sdk import Sessions
 from mcp_batteries.transports.http.callers import caller_of
 from mcp_batteries.transports.http.gate.bad_request import BadRequest
-from mcp_batteries.transports.http.requests.sessions import Session
 
 __all__ = ["OpenSessions", "is_of_session", "without_dead_session"]
 
@@ -53,12 +53,9 @@ class OpenSessions:
         session = headers.get("mcp-session-id")
         return session is not None and is_of_session(headers) and self._sessions.of(scope, session) is not None
 
-    def find_direct(self, scope: Scope, session: str) -> Session | None:
-        """Return the open session of the sender that is answered past the SDK's streams, or None."""
-        found = self._sessions.of(scope, session)
-        if isinstance(found, Session):
-            return found
-        return None
+    def find(self, scope: Scope, session: str) -> StreamableHTTPServerTransport | None:
+        """Return this session, if the sender of a request has it open."""
+        return self._sessions.of(scope, session)
 
     def mark_used(self, session: str) -> None:
         """Make `session` the one of its owner that was used last."""
