@@ -326,3 +326,90 @@ async def test_a_pick_of_which_a_part_was_there_already_tells_how_much_the_commi
             assert f"Change both (1 file, +2 -1; 2 files, +3 -2 in {both}, the rest was here already)" in picked, picked
             assert ".." not in revision or "Change one (1 file, +1 -1)\n" in picked, picked
             await undone(asking, picked)
+
+
+async def test_picks_pass_over_what_is_there_already_also_after_a_conflict(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.git("config", "user.name", "Grace Hopper")
+    made.git("config", "user.email", "grace@example.org")
+    made.commit("Begin", {"a.txt": "one\n", "b.txt": "one\n"})
+    made.git("branch", "topic")
+    for number in range(3):
+        made.commit(f"step {number}", {f"{number}.txt": "text\n"})
+    made.commit("other side", {"b.txt": "theirs\n"})
+    made.commit("last", {"last.txt": "text\n"})
+    made.git("switch", "--quiet", "topic")
+    for name in ("0.txt", "2.txt", "last.txt"):
+        made.commit(f"also {name}", {name: "text\n"})
+    made.commit("ours", {"b.txt": "ours\n"})
+    start = made.git("rev-parse", "HEAD")
+    async with serving("--write", made.path) as asking:
+        stopped = await asking("run_cherry_pick", rev="topic..main")
+        assert "1 in conflict" in stopped and "continue or abort; 1 commit to come]" in stopped, stopped
+        assert re.findall(r"(?m)^left out, it changes nothing here: \w+ (.*)$", stopped) == ["step 0", "step 2"]
+        ended = await asking("continue_operation", action="continue", theirs=["b.txt"])
+        assert re.findall(r"(?m)^left out, it changes nothing here: \w+ (.*)$", ended) == ["last"]
+        # What ends it tells all that came of it.
+        assert re.findall(r"(?m)^[0-9a-f]{7,} (\w+ \w+)", ended) == ["other side", "step 1"]
+        await undone(asking, ended)
+    assert made.git("rev-parse", "HEAD") == start
+
+
+@pytest.mark.parametrize("tool", ["run_cherry_pick", "revert_commit"])
+async def test_a_range_with_a_merge_is_done_without_it(tool: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "--create", "side")
+    made.commit("on the side", {"one.txt": "text\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("on main", {"two.txt": "text\n"})
+    made.git("merge", "--quiet", "--no-ff", "--message", "Both", "side")
+    merge = made.git("rev-parse", "--short", "HEAD").strip()
+    made.git("switch", "--quiet", "--create", "other", "main" if tool == "revert_commit" else "main~2")
+    async with serving("--write", made.path) as asking:
+        answer = await asking(tool, rev="main~2..main")
+    assert f"\nleft out, a merge: {merge} Both\n" in answer and "under way" not in answer, answer
+    files = made.git("ls-files").split()
+    assert ("one.txt" in files, "two.txt" in files) == (tool != "revert_commit",) * 2
+
+
+async def test_a_pick_that_stops_without_a_conflict_says_why(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("one", {"one.txt": "text\n"})
+    made.commit("two", {"two.txt": "text\n"})
+    made.git("switch", "--quiet", "main")
+    made.write("two.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev="topic~2..topic")
+    assert "under way" in answer and "two.txt" in answer.partition("\ngit: ")[2], answer
+
+
+async def test_a_rebase_that_ends_after_a_conflict_tells_all_its_commits(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("one", {"one.txt": "text\n"})
+    made.commit("theirs", {"side.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("ours", {"side.txt": "ours\n"})
+    made.git("switch", "--quiet", "topic")
+    async with serving("--write", made.path) as asking:
+        stopped = await asking("run_rebase", rev="main")
+        assert "; its `ours` is the new base]" in stopped, stopped
+        ended = await asking("continue_operation", action="continue", theirs=["side.txt"])
+    assert re.findall(r"(?m)^[0-9a-f]{7,} (\w+)$", ended) == ["theirs", "one"], ended
+
+
+async def test_what_names_or_moves_a_branch_says_at_which_commit_it_is(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("second", {"side.txt": "more\n"})
+    made.commit("third", {"side.txt": "most\n"})
+    second = made.git("log", "-1", "--format=%h %s", "main~1").strip()
+    async with serving("--write", made.path) as asking:
+        assert f"\nnew is at {second}\n" in await asking("create_branch", name="new", rev="main~1")
+        assert f"\ntag v1 is at {second}\n" in await asking("create_tag", name="v1", rev="main~1", message="One")
+        assert f"\ndeleted new, which was at {second}\n" in await asking("delete_ref", name="new")
+        assert f"\ndeleted tag v1, which was at {second}\n" in await asking("delete_ref", name="v1", kind="tag")
+        assert f"\n1 commit taken off, now at {second}\n" in await asking("run_reset", rev="main~1")
+        made.git("switch", "--quiet", "--create", "other", "main~1")
+        merged = await asking("run_merge", rev="main", message="Both")
+        assert "; brought 1 file, +1 -1; " in merged, merged

@@ -520,6 +520,9 @@ def _plan_picks(
         if rev.dots != "..":
             raise Invalid("Of a range only `a..b` is done.", "Name the commit before the first one as `a`.")
         span = [rev.text]
+        if mainline is None:
+            # Git stops at one. What it joined is in the range by itself.
+            arguments.append("--no-merges")
     return lambda planner: planner.pick(arguments, rev, span, into, mainline)
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "SCRIPT_HASH_DIGITS",
     "Commit",
     "Row",
+    "abbreviation",
     "format_raw_day",
     "format_raw_time",
     "replace_placeholder",
@@ -44,6 +45,11 @@ def shorten_hash(oid: str) -> str:
     if is_answering_script():
         return oid[:SCRIPT_HASH_DIGITS]
     return oid[:_HASH_DIGITS]
+
+
+def abbreviation() -> list[str]:
+    """Return the option for `%h` to have as many digits as in other answers, where a script compares them."""
+    return [f"--abbrev={SCRIPT_HASH_DIGITS}"] if is_answering_script() else []
 
 
 def replace_placeholder(field: str) -> str:

@@ -28,7 +28,7 @@ from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
 from mcp_git.tool_calls import ToolCall
 
-__all__ = ["explain_half_done", "explain_operation_failure", "is_same_state", "nothing_to_do"]
+__all__ = ["explain_half_done", "explain_operation_failure", "is_same_state", "join_message", "nothing_to_do"]
 
 _MAX_MESSAGE_LENGTH = 400
 # No git keeps a lock that long, but for a rebase that somebody is asked about.
@@ -51,6 +51,7 @@ _NEXT_MOVES = {
     "work there, or go to another branch there; where its folder is gone the user can `git worktree prune`.",
     "'refs/[^']*' exists; cannot create": "No name can lie below another: choose one that does not.",
     "is a merge but no -m option": "Name in `mainline` the parent from which it differs, most often 1.",
+    "unmerged files": "`continue_operation` ends what is under way, with action=abort as if it had not begun.",
     "is now empty": "`continue_operation` with action=skip leaves it out.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
     "No valid patches|patch fragment without header": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
@@ -91,7 +92,7 @@ def explain_operation_failure(
         return Unavailable(problem.failure, f"Nothing was changed. {problem.fix}")
     if not isinstance(problem, Invalid):
         return problem
-    message = _join_message(failure.stderr)
+    message = join_message(failure.stderr)
     if not message:
         return nothing_to_do(operation)
     message = _SHELL_ADVICE.sub("", message).rstrip(".")
@@ -170,7 +171,7 @@ def is_same_state(one: Snapshot, other: Snapshot) -> bool:
     return has_same_trees and one.status == other.status
 
 
-def _join_message(stderr: str) -> str:
+def join_message(stderr: str) -> str:
     """Return what git says of the failure, without advice and warnings, in one line."""
     return " ".join(line.strip() for line in stderr.splitlines() if line and not _ASIDE.search(line))
 

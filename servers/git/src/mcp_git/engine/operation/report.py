@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
+from mcp_git.engine.history.commit_rows import abbreviation
 from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
 from mcp_git.engine.operation.later_state import LaterState, Trees, name_position
@@ -34,7 +35,7 @@ from mcp_git.engine.operation.untracked_files import (
 )
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip, split_lines
-from mcp_git.engine.work_tree.in_progress import find_picked_commits
+from mcp_git.engine.work_tree.in_progress import find_picked_commits, list_remaining_commits
 from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.engine.work_tree.status_reader import describe_submodules, read_status
 from mcp_git.models import Answer, count
@@ -82,6 +83,7 @@ def report_operation(
     operation: Operation,
     before: Snapshot,
     picked_commits: Sequence[str],
+    left_out: Mapping[str, str],
     warnings: Sequence[str],
     cancel: CancelToken,
 ) -> Answer:
@@ -91,10 +93,13 @@ def report_operation(
         warnings: what git warned of meanwhile.
         before: the state before it.
         picked_commits: the commits at which a cherry-pick and a revert stood before it.
+        left_out: the commits of a cherry-pick or revert that it passed over, each with the reason.
     """
     after = read_status(git, repository, cancel, layout=layout)
     picked_after = find_picked_commits(git, repository, layout, cancel)
-    report = _Report(git, repository, layout, operation, before, picked_commits, after, picked_after, warnings, cancel)
+    report = _Report(
+        git, repository, layout, operation, before, picked_commits, after, picked_after, left_out, warnings, cancel
+    )
     report.write()
     return Answer(report.facts, report.lines)
 
@@ -132,6 +137,7 @@ class _Report:
     picked_before: Sequence[str]
     after: Status
     picked_after: Sequence[str]
+    left_out: Mapping[str, str]
     warnings: Sequence[str]
     cancel: CancelToken
     facts: list[str] = field(default_factory=list[str])
@@ -142,7 +148,10 @@ class _Report:
         self.facts += [self.after.branch, *self.after.in_progress]
         self._add_up_to_date()
         self._add_new_commits()
+        self._add_brought_changes()
+        self._add_reset()
         self._add_left_out()
+        self._add_passed_commits()
         if self._is_commit:
             self._add_commit()
         self._add_conflicts()
@@ -170,8 +179,9 @@ class _Report:
         if not has_moved or self.operation.command in _COMMANDS_WITHOUT_NEWS:
             return
         span = self.after.oid
-        if self.before.head:
-            span = f"{self.before.status.oid}..{self.after.oid}"
+        start = self._find_start()
+        if start:
+            span = f"{start}..{self.after.oid}"
         revisions = [span]
         if isinstance(self.operation, CommitOperation | PickOperation) and self.operation.base:
             revisions.append(f"^{self.operation.base}")
@@ -188,9 +198,44 @@ class _Report:
                 line += f" ({commit.counts})"
             self.lines.append(line)
 
+    def _find_start(self) -> str:
+        """Return the commit since which commits are news; empty if HEAD had none.
+
+        What ends an operation in progress tells all that came of it.
+        """
+        operation = self.operation
+        if isinstance(operation, CommitOperation) and operation.start and not self.after.in_progress:
+            return operation.start
+        return self.before.status.oid if self.before.head else ""
+
+    def _add_brought_changes(self) -> None:
+        """Add how much a merge changed here, which its commits do not tell."""
+        start = self._find_start()
+        is_done = not self.after.in_progress and self.after.has_commit and self.after.oid != start
+        if self.operation.command != "merge" or not is_done or not start:
+            return
+        arguments = ["diff", "--shortstat", "--no-ext-diff", "--no-textconv", start, self.after.oid, "--"]
+        try:
+            counts = _SHORT_COUNTS.fullmatch(self.git.run(self.repository, arguments, self.cancel).text.rstrip("\n"))
+        except GitFailed:
+            return  # Of a partial clone the contents are not here.
+        if counts is not None:
+            self.facts.append(f"brought {_format_counts(counts)}")
+
+    def _add_reset(self) -> None:
+        """Add at which commit a branch is that was moved back, and how many it has no longer."""
+        before = self.before.status
+        if self.operation.command != "reset" or not before.has_commit or self.after.oid == before.oid:
+            return
+        arguments = ["rev-list", "--count", f"{self.after.oid}..{before.oid}", "--"]
+        removed_count = int(self.git.run(self.repository, arguments, self.cancel).text)
+        if removed_count:
+            tip = self._describe_commit(self.after.oid, "%h %s")
+            self.lines.append(f"{count(removed_count, 'commit')} taken off, now at {tip}")
+
     def _list_commits(self, revisions: Sequence[str]) -> list[_ListedCommit]:
         """Return commits; of those that were made once more also how much they change."""
-        arguments = ["log", f"--format={_COMMIT_FORMAT}", f"--max-count={_MAX_LISTED}", *revisions]
+        arguments = ["log", *abbreviation(), f"--format={_COMMIT_FORMAT}", f"--max-count={_MAX_LISTED}", *revisions]
         if self.operation.command in _COMMANDS_WITH_COUNTS:
             try:
                 return _parse_commits(self.git.run(self.repository, [*arguments, "--shortstat", "--"], self.cancel))
@@ -230,12 +275,19 @@ class _Report:
         if old_count > self._count_commits("--no-merges", f"{operation.base}..{self.after.oid}"):
             self._add_left_out_commits(operation.base, old_head)
 
+    def _add_passed_commits(self) -> None:
+        """Add the commits that a cherry-pick or revert passed over."""
+        for oid in list(self.left_out)[:_MAX_LISTED]:
+            self.lines.append(f"left out, {self.left_out[oid]}: {self._describe_commit(oid, '%h %s')}")
+        if len(self.left_out) > _MAX_LISTED:
+            self.lines.append(f"left out: {len(self.left_out) - _MAX_LISTED:,} more")
+
     def _count_commits(self, option: str, span: str) -> int:
         return int(self.git.run(self.repository, ["rev-list", "--count", option, span, "--"], self.cancel).text)
 
     def _add_left_out_commits(self, base: str, old_head: str) -> None:
         """Add the commits whose change the new base has already, and the others that were not made once more."""
-        log = ["log", "--no-merges"]
+        log = ["log", "--no-merges", *abbreviation()]
         new = self.git.run(
             self.repository, [*log, f"--format={_COMMIT_FORMAT}", f"{base}..{self.after.oid}"], self.cancel
         )
@@ -288,7 +340,7 @@ class _Report:
             self.lines.append("… `read_diff` with rev=HEAD and files_only has the others")
 
     def _describe_commit(self, oid: str, line_format: str) -> str:
-        arguments = ["log", f"--format={line_format}", "--max-count=1", oid, "--"]
+        arguments = ["log", *abbreviation(), f"--format={line_format}", "--max-count=1", oid, "--"]
         line = self.git.run(self.repository, arguments, self.cancel).text.rstrip("\n")
         return clip(escape_line_breaks(line), _MAX_ROW_BYTES)
 
@@ -402,6 +454,12 @@ class _Report:
             self.facts.append("nothing of the commit at hand is left")
             action = "skip"
         self.facts.append(f"go on with `continue_operation`: {action} or abort")
+        remaining = len(list_remaining_commits(self.layout))
+        is_pick = self.after.in_progress[0].startswith(("cherry-pick", "revert"))
+        if is_pick and remaining:
+            self.facts.append(f"{count(remaining, 'commit')} to come")
+        if self.after.in_progress[0].startswith("rebase") and list_conflicts(self.after):
+            self.facts.append("its `ours` is the new base")
         self.lines += [f"then {call} leads back" for call in self._return_calls]
 
     @property

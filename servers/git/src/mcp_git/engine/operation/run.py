@@ -10,14 +10,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Problem, Refused, quote
+from mcp_batteries.errors import Conflict, Problem, Refused
 from mcp_git import git_config
-from mcp_git.engine.operation.conflicts import is_empty_pick, list_new_conflicts, refuse_conflict_marks
+from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts, refuse_conflict_marks
 from mcp_git.engine.operation.expectation import refuse_changed_since
 from mcp_git.engine.operation.failures import (
     explain_half_done,
     explain_operation_failure,
     is_same_state,
+    join_message,
     nothing_to_do,
 )
 from mcp_git.engine.operation.hidden_changes import refuse_failing_merge, refuse_overwriting_hidden_changes
@@ -52,7 +53,7 @@ from mcp_git.engine.work_tree.content_check import ContentCheck
 from mcp_git.engine.work_tree.in_progress import (
     find_picked_commits,
     find_start,
-    has_further_commits,
+    has_sequence,
     list_remaining_commits,
 )
 from mcp_git.engine.work_tree.status import Status
@@ -189,6 +190,7 @@ class _Run:
     operation: Operation
     cancel: CancelToken
     _warnings: list[str] = field(default_factory=list[str])
+    _left_out: dict[str, str] = field(default_factory=dict[str, str])
 
     def run(self) -> Answer:
         self._refuse_losing_files()
@@ -201,6 +203,7 @@ class _Run:
             os.makedirs(os.path.join(self.layout.common_dir, "logs"), exist_ok=True)
             if isinstance(self.operation, FileOperation) and self.operation.refreshes_index:
                 self._refresh_index()
+            self._left_out |= dict.fromkeys(self._list_passed_merges(), "a merge")
             self._run_steps(before, picked_commits)
             if ref_before is not None and self._find_moved_ref() == ref_before:
                 raise nothing_to_do(self.operation)
@@ -215,6 +218,7 @@ class _Run:
                 self.operation,
                 before,
                 picked_commits,
+                self._left_out,
                 self._warnings,
                 self.cancel,
             )
@@ -411,6 +415,14 @@ class _Run:
     def _find_picked_commits(self) -> Sequence[str]:
         return find_picked_commits(self.git, self.repository, self.layout, self.cancel)
 
+    def _list_passed_merges(self) -> Sequence[str]:
+        """Return the merges of a range of which the other commits are picked or reverted."""
+        operation = self.operation
+        if "--no-merges" not in operation.arguments or operation.revision is None:
+            return []
+        arguments = ["rev-list", "--merges", operation.revision.text, "--"]
+        return self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128)).text.split()
+
     def _refresh_index(self) -> None:
         arguments = ["update-index", "-q", "--refresh"]
         self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 1, 128), writes=True)
@@ -431,10 +443,13 @@ class _Run:
                 if isinstance(self.operation, RefOperation):
                     # The branch is renamed, so HEAD has to follow even if the call was cancelled meanwhile.
                     cancel = CancelToken(INSPECTION_SECONDS)
-        except GitFailed as failure:
+        except GitFailed as first_failure:
+            failure = self._leave_out_empty_picks(first_failure, before.status, picked_commits)
             now = read_status(self.git, self.repository, self.cancel, layout=self.layout)
-            self._refuse_empty_pick(before.status, now)
+            if failure is None:
+                return
             if self._has_stopped(before.status, now, picked_commits):
+                self._explain_stop(failure, now)
                 return
             if backup is not None and now.oid == before.status.oid:
                 backup.restore()
@@ -476,23 +491,44 @@ class _Run:
         branch = before.status.head
         return explain_operation_failure(failure, self.git, self.repository, self.operation, branch, self.cancel)
 
-    def _refuse_empty_pick(self, before: Status, now: Status) -> None:
-        """Return unless a cherry-pick or revert of one commit began just now, and changes nothing here; end that one.
+    def _leave_out_empty_picks(
+        self, failure: GitFailed, before: Status, picked_before: Sequence[str]
+    ) -> GitFailed | None:
+        """Go on past the commits of a cherry-pick or revert that change nothing here.
 
-        Of several commits the others are still to come, so that one stays under way.
+        Git stops at each. What was under way before is another's, unless it is what is continued.
 
-        Raises:
-            Conflict: it did.
+        Returns:
+            What git fails with where it stops for another reason; None if it came to its end.
         """
-        has_begun = now.oid == before.oid and now.in_progress[:1] != before.in_progress[:1]
-        if not has_begun or not is_empty_pick(self._find_picked_commits(), now) or has_further_commits(self.layout):
-            return
-        self.git.run(self.repository, [self.operation.command, "--quit"], CancelToken(INSPECTION_SECONDS), writes=True)
-        name = "HEAD"
-        if isinstance(self.operation, PickOperation) and self.operation.on_branch:
-            name = self.operation.on_branch.text
-        fix = "Nothing was changed, and nothing is left to do."
-        raise Conflict(f"{quote(name)} has what this commit changes already.", fix) from None
+        operation = self.operation
+        if not isinstance(operation, CommitOperation | PickOperation):
+            return failure
+        others = [phrase for phrase in before.in_progress if not phrase.startswith("bisect")]
+        if others and not operation.ends_in_progress:
+            return failure
+        picked = self._find_picked_commits()
+        while picked != picked_before and self._stands_at_empty_pick(picked):
+            self._left_out |= {oid: "it changes nothing here" for oid in picked if oid}
+            action = "--skip" if has_sequence(self.layout) else "--quit"
+            try:
+                self._run_step(GitInput([*operation.git_options, operation.command, action]), self.cancel)
+                return None
+            except GitFailed as next_failure:
+                failure = next_failure
+            picked_before = picked
+            picked = self._find_picked_commits()
+        return failure
+
+    def _stands_at_empty_pick(self, picked_commits: Sequence[str]) -> bool:
+        return is_empty_pick(picked_commits, read_status(self.git, self.repository, self.cancel, layout=self.layout))
+
+    def _explain_stop(self, failure: GitFailed, now: Status) -> None:
+        """Note why git stopped, where no conflict says it."""
+        is_empty = is_empty_pick(self._find_picked_commits(), now)
+        message = join_message(failure.stderr)
+        if message and not is_empty and not list_conflicts(now):
+            self._warnings.append(message)
 
     def _has_stopped(self, before: Status, now: Status, picked_commits: Sequence[str]) -> bool:
         """Whether git stopped at a conflict, or at another commit."""

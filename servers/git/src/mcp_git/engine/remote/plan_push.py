@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
+from mcp_git.engine.history.commit_rows import abbreviation
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import find_commits
@@ -219,7 +220,7 @@ class PushPlanner:
         number = int(self.git.run(self.repository, ["rev-list", "--count", *span, "--"], self.cancel).text)
         rows = [f"{title}: {count(number, 'commit')}"]
         if number:
-            arguments = ["log", "--format=%h %s", f"--max-count={_MAX_ROWS}", *span, "--"]
+            arguments = ["log", *abbreviation(), "--format=%h %s", f"--max-count={_MAX_ROWS}", *span, "--"]
             lines = split_lines(self.git.run(self.repository, arguments, self.cancel))
             rows += [f"| {clip(escape_line_breaks(line), _MAX_ROW_BYTES)}" for line in lines]
         if number > _MAX_ROWS:

@@ -15,7 +15,6 @@ __all__ = [
     "find_operations_in_progress",
     "find_picked_commits",
     "find_start",
-    "has_further_commits",
     "has_sequence",
     "list_remaining_commits",
 ]
@@ -74,11 +73,6 @@ def list_remaining_commits(layout: Layout) -> list[str]:
         return _list_hashes(rebase)
     # Here the first is the one at hand.
     return _list_hashes(read_small_file(os.path.join(layout.git_dir, "sequencer", "todo")) or "")[1:]
-
-
-def has_further_commits(layout: Layout) -> bool:
-    """Whether a cherry-pick or revert in progress has others to come after the commit at hand."""
-    return has_sequence(layout) and bool(list_remaining_commits(layout))
 
 
 def _list_hashes(todo: str) -> list[str]:
