@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_git import git_config
+from mcp_git.engine.history.commit_rows import abbreviation
 from mcp_git.engine.operation.conflicts import is_at_or_below, list_conflicts
 from mcp_git.engine.operation.hidden_changes import list_assumed_unchanged
 from mcp_git.engine.operation.later_state import branch_of
@@ -34,7 +35,7 @@ from mcp_git.engine.operation.untracked_files import (
     refuse_obstructed_stash,
 )
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import select_options, split_names
+from mcp_git.engine.program.output import clip, select_options, split_names
 from mcp_git.engine.program.revisions import find_commits
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress, find_start, has_sequence
 from mcp_git.engine.work_tree.status import Status
@@ -86,6 +87,7 @@ _SCISSORS_OPTIONS = ["-c", "commit.cleanup=scissors"]
 _NO_CHOICE = SideChoice()
 # Systems bound the length of a command.
 _MAX_NAMES_OF_COMMAND = 200
+_MAX_ROW_BYTES = 120
 
 
 class _ConfiguredUpstream(NamedTuple):
@@ -131,11 +133,12 @@ class OperationPlanner:
         followed = self._resolve_upstream(upstream) if upstream else None
 
         def follow() -> Sequence[str]:
+            lines = self._describe_ref(f"{new.text} is", f"refs/heads/{new.text}")
             if upstream is None or followed is None:
-                return []
+                return lines
             self._configure_branch(new.text, "remote", followed.remote)
             self._configure_branch(new.text, "merge", followed.ref)
-            return [f"it follows {upstream.text}"]
+            return [*lines, f"it follows {upstream.text}"]
 
         arguments = ["branch", "--no-track"]
         undo_calls: list[ToolCall] = []
@@ -368,6 +371,7 @@ class OperationPlanner:
             message.text.encode(),
             revision=revision,
             undo_calls=name_undo,
+            after=lambda: self._describe_ref(f"tag {name.text} is", f"refs/tags/{name.text}"),
         )
 
     def delete(
@@ -383,7 +387,8 @@ class OperationPlanner:
         if kind == "tag":
             commit = self._find_hash(f"refs/tags/{short_name}")
             undo_calls = [format_call("create_tag", name=short_name, rev=commit)]
-            return RefOperation(["tag", "--delete", short_name], undo_calls=lambda: undo_calls)
+            deleted = self._describe_ref(f"deleted tag {short_name}, which was", f"refs/tags/{short_name}")
+            return RefOperation(["tag", "--delete", short_name], undo_calls=lambda: undo_calls, after=lambda: deleted)
         return self._delete_branch(short_name, force)
 
     def _refuse_moved_ref(self, ref: str, expected: str) -> None:
@@ -412,12 +417,17 @@ class OperationPlanner:
         else:
             undo_call = format_call("create_branch", name=name, rev=commit)
 
+        deleted = self._describe_ref(f"deleted {name}, which was", f"refs/heads/{name}")
+
         def forget() -> Sequence[str]:
             if entries:
                 self.git.configure(self.repository, ["--remove-section", f"branch.{name}"])
             restored_keys = ("remote", "merge") if upstream else ()
             lost = [key for key, _ in entries if key not in restored_keys]
-            return [f"forgotten: branch.{escape_line_breaks(name)}.{escape_line_breaks(key)}" for key in lost]
+            return [
+                *deleted,
+                *(f"forgotten: branch.{escape_line_breaks(name)}.{escape_line_breaks(key)}" for key in lost),
+            ]
 
         arguments = ["branch", "--quiet", "-D" if force else "-d", name]
         return RefOperation(arguments, undo_calls=lambda: [undo_call], after=forget)
@@ -657,6 +667,14 @@ class OperationPlanner:
             base=base,
             mainline=mainline or 1,
         )
+
+    def _describe_ref(self, start: str, ref: str) -> list[str]:
+        """Return a line that says at which commit a branch or tag is; none if git can't show that one."""
+        arguments = ["log", *abbreviation(), "--max-count=1", "--format=%h %s", ref, "--"]
+        commit = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128)).text.rstrip("\n")
+        if not commit:
+            return []
+        return [clip(escape_line_breaks(f"{start} at {commit}"), _MAX_ROW_BYTES)]
 
     def _return_calls(self, target: str) -> Sequence[ToolCall]:
         """Return the call that leads to where HEAD is now; none if that is `target`, or no commit."""
