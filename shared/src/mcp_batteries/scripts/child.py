@@ -104,10 +104,10 @@ class _Script:
         self.sink.write(json.dumps(message).encode() + b"\n")
         self.sink.flush()
 
-    def _call(self, name: str, arguments: str) -> str:
+    def _call(self, name: str, arguments: str, wants_rows: bool) -> str:
         if len(arguments) > _MAX_ARGUMENTS_CHARACTERS:
             return _ARGUMENTS_TOO_LONG
-        self.send({"name": name, "arguments": arguments})
+        self.send({"name": name, "arguments": arguments, "wants_rows": wants_rows})
         answer = self.source.readline()
         if not answer:
             # The server is gone. As an error of the function, a script could catch this and go on.

@@ -275,16 +275,16 @@
 
   globalThis.tools = {};
   for (const name of FUNCTIONS) {
-    const ask = (args = {}, ...others) => {
+    const askFor = (wantsRows) => (args = {}, ...others) => {
       if (typeof args !== "object" || args === null || Array.isArray(args) || others.length)
         throw new TypeError(`${name} takes its arguments as one object: ${name}({NAME: VALUE})`);
       globalThis.remark = "";
-      const answer = parse(call(name, stringify(args) ?? "null"));
+      const answer = parse(call(name, stringify(args) ?? "null", wantsRows));
       if (answer.error !== undefined) throw new Error(`${name}: ${answer.error}`);
       return answer;
     };
     const tool = (...values) => {
-      const {text, printed_text: printedText} = ask(...values);
+      const {text, printed_text: printedText} = askFor(false)(...values);
       const body = withoutRemark(text);
       // Scripts print a part of a report, and its first line says how much was changed.
       const isReport = REPORTING.includes(name);
@@ -292,7 +292,7 @@
       remarks.add(shown, remark, isReport, printedText);
       return shown;
     };
-    tool.all = (args) => readAll(name, ask, args);
+    tool.all = (args) => readAll(name, askFor(true), args);
     globalThis[name] = tool;
     globalThis.tools[name] = tool;
   }

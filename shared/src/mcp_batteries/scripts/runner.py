@@ -17,6 +17,7 @@ import anyio.to_thread
 from mcp_batteries.errors import Unavailable, well_formed
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.processes.python_child import child_environment, python_command
+from mcp_batteries.scripts.answer_form import answering_rows
 from mcp_batteries.scripts.next_page import next_page_arguments
 
 __all__ = ["Answer", "FunctionFailed", "Outcome", "ReadList", "run_script"]
@@ -139,8 +140,11 @@ async def _run(start: Mapping[str, Any], call: Function, outcome: Outcome) -> No
                     outcome.lists = _parse_lists(reply.get("lists"), start["functions"])
                     outcome.titles = _parse_titles(reply.get("titles"))
                     return
-                case {"name": str(name), "arguments": str(arguments)} if name in start["functions"]:
-                    message = await _answer(call, name, arguments)
+                case {"name": str(name), "arguments": str(arguments), "wants_rows": bool(wants_rows)} if (
+                    name in start["functions"]
+                ):
+                    with answering_rows(wants_rows):
+                        message = await _answer(call, name, arguments)
                 case _:
                     outcome.error = _PROCESS_ENDED
                     return
