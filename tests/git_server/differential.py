@@ -199,11 +199,13 @@ class Asker:
 
     async def rows_for_scripts(self) -> None:
         rev = self.revision()
-        script = f"return list_commits({json.dumps({'rev': rev, 'limit': 5000})})"
+        script = (
+            f"for (const row of list_commits.all({json.dumps({'rev': rev})})) print(JSON.stringify(Object.values(row)))"
+        )
         said = await self.asking("call_tools", script=script)
         self.head = said.partition("\n")[0]
         rows = [json.loads(line) for line in said.split("\n") if line.startswith('["')]
-        ours = None if "[the script failed" in said else rows[1:]
+        ours = None if "[the script failed" in said else rows
         form = "--format=%H%x00%P%x00%ct%x00%at%x00%aN%x00%D%x00%s"
         output = self.plain("log", form, rev, "--")
         theirs: list[list[Any]] | None = None if output is None else []

@@ -32,9 +32,9 @@ def made_history(folder: Path) -> Made:
     return made
 
 
-async def rows_of(asking: Asking, arguments: str) -> Any:
-    """Return the commits that a script gets, each as an object."""
-    script = f"return JSON.stringify(list_commits.all({arguments}))"
+async def rows_of(asking: Asking, arguments: str, tool: str = "list_commits") -> Any:
+    """Return what a script gets of all pages of a list, such as commits, each as an object."""
+    script = f"return JSON.stringify({tool}.all({arguments}))"
     # What its first lines say of other pages is no matter here.
     return json.loads((await asking("call_tools", script=script)).rstrip().rpartition("\n")[2])
 
@@ -48,6 +48,7 @@ async def test_each_commit_stands_for_itself_with_all_that_git_says_of_it(tmp_pa
         rows = await rows_of(asking, "")
         found = await rows_of(asking, "{author: 'grace'}")
         for_models = await asking("list_commits")
+        printed = await asking("call_tools", script="return list_commits()")
     texts = [
         "\0".join([row["hash"], " ".join(row["parents"]), row["committed"], row["authored"], row["author"],
                    ", ".join(row["refs"]), row["subject"]])
@@ -57,6 +58,9 @@ async def test_each_commit_stands_for_itself_with_all_that_git_says_of_it(tmp_pa
     assert [(row["authored"], row["author"]) for row in found] == [("2026-02-01T04:30:00Z", "Grace Hopper")]
     # All of one day and by one author each: a model reads that once.
     assert "all of 2026-01-31" in for_models and _LONG not in for_models
+    # What a script prints a model reads too, but each line stands for itself, as it is said with the tool.
+    long = made.git("rev-parse", "--short=12", "main~1").strip()
+    assert f"\n{long} 2026-01-31 Ada Lovelace: {_LONG}\n" in printed, printed
 
 
 async def test_hashes_of_several_lists_are_alike_in_a_script(tmp_path: Path) -> None:
@@ -167,3 +171,65 @@ async def test_a_blank_line_at_the_end_of_a_page_is_a_line(tmp_path: Path) -> No
     async with serving(made.path) as asking:
         answer = await asking("call_tools", script="return read_file.all({path: 'blank.txt'})")
     assert answer.splitlines()[-1] == '["a",""]'
+
+
+async def test_each_file_of_a_diff_and_of_the_status_is_an_object(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    made.commit("Files", {"old name": "".join(f"{number}\n" for number in range(9)), "a.png": b"\0", "gone": "x\n"})
+    made.git("mv", "old name", "new name")
+    made.git("rm", "--quiet", "gone")
+    made.write('odd"name', "1\n")
+    names = ("path", "renamed_from", "kind", "added", "removed")
+    async with serving(made.path) as asking:
+        status = await rows_of(asking, "", "get_status")
+        first = await rows_of(asking, "{rev: 'HEAD', files_only: true}", "read_diff")
+        made.commit("More")
+        more = await rows_of(asking, "{rev: 'HEAD~1..HEAD', files_only: true}", "read_diff")
+        assert await rows_of(asking, "{rev: 'HEAD..HEAD', files_only: true}", "read_diff") == []
+        # With the patch they are lines.
+        assert "+1" in await rows_of(asking, "{rev: 'HEAD'}", "read_diff")
+    assert [tuple(row) for row in (*first, *more)] == [names] * 6
+    assert [[*row.values()] for row in first] == [
+        ["a.png", "", "new", None, None],
+        ["gone", "", "new", 1, 0],
+        ["old name", "", "new", 9, 0],
+    ]
+    assert [[*row.values()] for row in more] == [
+        ["gone", "", "deleted", 0, 1],
+        ["new name", "old name", "", 0, 0],
+        [r'"odd\"name"', "", "new", 1, 0],
+    ]
+    assert status == [
+        {"status": "D ", "path": "gone", "renamed_from": ""},
+        {"status": "R ", "path": "new name", "renamed_from": "old name"},
+        {"status": "??", "path": r'"odd\"name"', "renamed_from": ""},
+    ]
+
+
+async def test_each_ref_is_an_object_with_the_hash_of_its_commit(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    made.git("tag", "--annotate", "--message", "Two", "v2", "side")
+    made.git("branch", "--set-upstream-to=side", "main")
+    made.write("a.txt", "a\n")
+    made.git("add", "a.txt")
+    made.git("stash", "push", "--quiet", "--message", "mine")
+    made.git("remote", "add", "far", "https://example.org/far.git")
+    main, side = (made.git("rev-parse", "--short=12", name).strip() for name in ("main", "side"))
+    ahead = int(made.git("rev-list", "--count", "side..main"))
+    noon = "2026-01-31T12:00:00Z"
+    async with serving(made.path) as asking:
+        branches = {row["name"]: row for row in await rows_of(asking, "", "list_refs")}
+        tags = await rows_of(asking, "{kind: 'tags'}", "list_refs")
+        containing = await rows_of(asking, "{kind: 'tags', contains: 'side'}", "list_refs")
+        [stash] = await rows_of(asking, "{kind: 'stashes'}", "list_refs")
+        [move, *_] = await rows_of(asking, "{kind: 'reflog'}", "list_refs")
+        remotes = await rows_of(asking, "{kind: 'remotes'}", "list_refs")
+        for_models = await asking("list_refs", kind="tags", pattern="v2")
+    assert [*branches["main"].values()] == ["main", main, noon, "Merge it", "side", ahead, 0, True]
+    assert (branches["side"]["upstream"], branches["side"]["is_current"]) == ("", False)
+    assert {row["name"]: row["hash"] for row in tags} == {"v1": main, "v2": side}
+    assert sorted(map(str, containing)) == sorted(map(str, tags))
+    assert (stash["name"], stash["subject"]) == ("stash@{0}", "On main: mine")
+    assert (move["name"], move["hash"], move["date"]) == ("HEAD@{0}", main, "2026-01-31")
+    assert remotes == [{"name": "far", "url": "https://example.org/far.git", "is_push": False}]
+    assert f"\nv2 {side[:7]}" in for_models, for_models

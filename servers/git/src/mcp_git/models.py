@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_batteries.scripts.answer_form import is_answering_rows
 from mcp_batteries.server.calling.results import TextResult, to_compact_json
 from mcp_git.path_quoting import describe_hidden
 
-__all__ = ["Answer", "count", "format_table"]
+__all__ = ["Answer", "Table", "count"]
 
 
 def count(number: int, noun: str) -> str:
@@ -19,9 +20,16 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {_plural(noun)}"
 
 
-def format_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Return the lines of a table for a script, which gets its rows as objects if the line above begins with `rows`."""
-    return [to_compact_json(values) for values in (columns, *rows)]
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What an answer lists, for a script that gets an object for each row."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    @property
+    def lines(self) -> list[str]:
+        return [to_compact_json(values) for values in (self.columns, *self.rows)]
 
 
 def _plural(noun: str) -> str:
@@ -41,20 +49,27 @@ class Answer(TextResult):
         lines: the rest.
         next_cursor: the cursor of the next page.
         view_data: returns the data of its view, which models do not read.
+        table: returns the rest where a script asks for rows; None if it has none.
     """
 
     facts: Sequence[str]
     lines: Sequence[str] = ()
     next_cursor: str | None = None
     view_data: Callable[[], Mapping[str, Any]] = dict[str, Any]
+    table: Callable[[], Table] | None = None
 
     @property
     def for_views(self) -> Mapping[str, Any]:
         return self.view_data()
 
     def text(self) -> str:
-        head = "; ".join(filter(None, [*self.facts, describe_hidden(self.lines)]))
+        lines = self.lines
+        head = "; ".join(filter(None, [*self.facts, describe_hidden(lines)]))
+        if self.table is not None and is_answering_rows():
+            # By this word a script knows a table.
+            head = f"rows: {head}"
+            lines = self.table().lines
         if self.next_cursor is not None:
             head += f'; continue with cursor="{self.next_cursor}"'
         # Behind the last line too, which may be blank.
-        return "".join(f"{line}\n" for line in (f"[{head}]", *self.lines))
+        return "".join(f"{line}\n" for line in (f"[{head}]", *lines))

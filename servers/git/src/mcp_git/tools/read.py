@@ -71,8 +71,8 @@ def get_status(
 ) -> Answer:
     """Get the branch, a merge or rebase in progress, conflicts, and staged, changed and untracked files.
 
-    Begin here. Lines are as of `git status --short`, without ignored files. For the changed lines use `read_diff`,
-    for another commit's files `list_files`.
+    Begin here. Lines are as of `git status --short`, without ignored files; `.all()`: status, path, renamed_from. For
+    the changed lines use `read_diff`, for another commit's files `list_files`.
     """
     return describe_status(git, repo, path, limit, cancel)
 
@@ -92,11 +92,12 @@ def list_commits(
     ] = None,
     author: Annotated[FreeText | None, Field(description="Part of a name or address, by .mailmap.")] = None,
     message: FreeText | None = None,
-    text: Annotated[FreeText | None, Field(description="Text that changes add or remove.")] = None,
-    regex: Annotated[
-        bool, Field(description="`author`, `message`, `text` (of a changed line) are POSIX regexes.")
-    ] = False,
-    since: Annotated[FreeText | None, Field(description="Earliest date: `2026-01-31`, `2 weeks ago`.")] = None,
+    text: Annotated[
+        FreeText | None,
+        Field(description="Text that changes add or remove; with `regex` of any changed line."),
+    ] = None,
+    regex: Annotated[bool, Field(description="`author`, `message`, `text` are POSIX regexes.")] = False,
+    since: Annotated[FreeText | None, Field(description="Earliest commit date: `2026-01-31`, `2 weeks ago`.")] = None,
     until: Annotated[FreeText | None, Field(description="Latest date.")] = None,
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
     no_merges: bool = False,
@@ -105,15 +106,15 @@ def list_commits(
     ] = False,
     follow: Annotated[bool, Field(description="Beyond renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
-    bodies: Annotated[bool, Field(description="Bodies too; in scripts `email`, `body`.")] = False,
+    bodies: Annotated[bool, Field(description="Bodies too; `.all()`: `email`, `body`.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Answer:
     """List commits, newest first, by path, author, message, date or `text`.
 
-    A `path` `*.py`: at any depth. `hash date author: (refs) subject`. Scripts get rows of hash (12 digits), committed,
-    authored (UTC), author (by .mailmap), subject, and the lists parents and refs. What one changed: `read_diff`, who
-    last wrote a line: `get_blame`.
+    A `path` `*.py`: at any depth. `hash date author: (refs) subject`; objects of `.all()` have hash (12 digits),
+    committed, authored (UTC), author (by .mailmap), subject, and the lists parents and refs. What one changed:
+    `read_diff`, who last wrote a line: `get_blame`.
     """
     query = LogQuery(
         revision=rev,
@@ -166,7 +167,8 @@ def read_diff(
 ) -> Answer:
     """Read the changes of `rev`, or without `rev` the uncommitted ones: files with counts, then the patch in pages.
 
-    A file is `+1 -2 path`, `new +1 -0 path` or `+0 -0 old -> new`. For untracked files use `get_status`.
+    A file is `+1 -2 path`, `new +1 -0 path` or `+0 -0 old -> new`; with files_only `.all()`: path, renamed_from,
+    kind (`new`, `deleted`), added, removed. For untracked files use `get_status`.
     """
     if rev is not None and only != "all":
         raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")
@@ -229,7 +231,8 @@ def list_refs(
 
     Branches (`* name hash date [upstream: ahead 1] subject`), of remotes too, and tags come newest first; tags with
     `contains` oldest first (`name date`). The reflog has where `name` pointed, so lost commits too: `HEAD@{1} hash
-    date commit: subject`. Scripts get these lines. For a branch's commits use `list_commits`.
+    date commit: subject`. `.all()`: name, hash, date, subject, of branches upstream, ahead, behind, is_current.
+    For a branch's commits use `list_commits`.
     """
     query = RefQuery(kind, name, pattern, contains, merged, not_merged)
     return refs.list_refs(git, repo, query, limit, cursor, cancel)

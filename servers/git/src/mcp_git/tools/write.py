@@ -350,7 +350,7 @@ def run_merge(
 ) -> Answer:
     """Merge a branch into the current one; stops at conflicts and shows them, then `continue_operation`.
 
-    For a single commit use `run_cherry_pick`.
+    A conflict is no failure. For a single commit use `run_cherry_pick`.
     """
     if message.text and squash:
         raise Invalid("With `squash` nothing is committed yet.", "Give the `message` to `create_commit` then.")
@@ -384,7 +384,7 @@ def run_cherry_pick(
 ) -> Answer:
     """Do what a commit did once more on the current branch; stops at conflicts, then `continue_operation`.
 
-    For all commits of a branch use `run_merge`.
+    It passes over what is there already. For all commits of a branch use `run_merge`.
     """
     return operations.plan_and_run(repo, _plan_picks(["cherry-pick"], rev, mainline, into), cancel)
 
@@ -416,10 +416,10 @@ def continue_operation(
         PathList, Field(max_length=1000, description="To continue: resolved ones to stage first.")
     ] = default([]),
     ours: Annotated[
-        PathList, Field(max_length=1000, description="To continue: in these our lines (`:2`) win where both changed.")
+        PathList, Field(max_length=1000, description="To continue: staged with our lines (`:2`) where both changed.")
     ] = default([]),
-    theirs: Annotated[PathList, Field(max_length=1000, description="In these theirs (`:3`) win.")] = default([]),
-    both: Annotated[PathList, Field(max_length=1000, description="In these both stay, ours first.")] = default([]),
+    theirs: Annotated[PathList, Field(max_length=1000, description="Staged with theirs (`:3`).")] = default([]),
+    both: Annotated[PathList, Field(max_length=1000, description="Staged with both, ours first.")] = default([]),
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it.

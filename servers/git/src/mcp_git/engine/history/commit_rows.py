@@ -20,6 +20,7 @@ __all__ = [
     "abbreviation",
     "format_raw_day",
     "format_raw_time",
+    "format_time",
     "replace_placeholder",
     "shorten_hash",
 ]
@@ -129,8 +130,8 @@ class Commit(NamedTuple):
         return [
             self.oid[:SCRIPT_HASH_DIGITS],
             [parent[:SCRIPT_HASH_DIGITS] for parent in self.parents.split()],
-            _format_time(self.seconds),
-            _format_time(self.author_seconds),
+            format_time(self.seconds),
+            format_time(self.author_seconds),
             escape_hidden(self.author),
             refs.split(", ") if refs else [],
             escape_hidden(self.subject),
@@ -166,7 +167,8 @@ class Row(NamedTuple):
         commit = self.commit
         if commit is None:
             return clip(self.graph.rstrip(), _MAX_ROW_BYTES)
-        line = f"{self.graph}{commit.short_hash} "
+        is_whole = is_answering_script()
+        line = f"{self.graph}{commit.oid[:SCRIPT_HASH_DIGITS] if is_whole else commit.short_hash} "
         origin = _format_origin(commit, with_date, with_author)
         if origin:
             line += f"{origin}: "
@@ -174,6 +176,8 @@ class Row(NamedTuple):
             line += f"({_format_refs(commit.marked_refs.split(', '))}) "
         if commit.is_merge and not self.graph:
             line += "(merge) "
+        if is_whole:
+            return escape_line_breaks(line + commit.subject)
         # The date of writing takes nothing from the subject.
         return clip(escape_line_breaks(line + commit.subject), _MAX_ROW_BYTES + len(commit.written))
 
@@ -202,7 +206,7 @@ def _format_refs(refs: Sequence[str]) -> str:
     return ", ".join(texts)
 
 
-def _format_time(seconds: str) -> str:
+def format_time(seconds: str) -> str:
     """Return a time in UTC, `2026-01-31T12:00:00Z`; empty for one that no calendar has."""
     try:
         time = datetime.fromtimestamp(int(seconds), UTC)

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
@@ -25,7 +26,7 @@ from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import EMPTY_TREES, describe_ambiguity, explained_failures, head_has_commit
-from mcp_git.models import Answer, count
+from mcp_git.models import Answer, Table, count
 from mcp_git.path_quoting import escape_hidden, escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import TOP_FOLDER, Range, Repository, RepositoryPath, Revision, parse_revision
 
@@ -47,6 +48,7 @@ _TAG_FORMAT = (
     "%(taggername) %(taggeremail)%00%(taggerdate:raw)%00%(contents:subject)%0a%0a%(contents:body)"
     "%00%(contents:signature)"
 )
+_FILE_COLUMNS = ("path", "renamed_from", "kind", "added", "removed")
 _MAX_FILES = 2000
 _MAX_LISTED_FILES = 100
 # Where only files are listed: those of a page, and those that are counted.
@@ -150,6 +152,12 @@ class _ChangedFile:
         return self.counts + self.name
 
     @property
+    def values(self) -> list[str | int | None]:
+        """What a row for a script has, in the order of `_FILE_COLUMNS`."""
+        renamed_from = quote_path(self.renamed_from) if self.renamed_from else ""
+        return [quote_path(self.path), renamed_from, self.kind, self.added, self.removed]
+
+    @property
     def is_named_by_patch(self) -> bool:
         """Whether the lines of its patch hold its path: not those of a binary or empty file, or of another mode."""
         return bool(self.renamed_from or self.added or self.removed)
@@ -189,7 +197,10 @@ def read_diff(
     view: dict[str, Any] = {"parts": page.parts}
     if comparison == Comparison(None, "all", TOP_FOLDER) and not cursor:
         view["uri"] = repository.uri("diff")
-    return Answer(facts, page.lines, next_cursor, lambda: view)
+    table = None
+    if comparison.files_only:
+        table = partial(Table, _FILE_COLUMNS, [file.values for file in page.listed_files])
+    return Answer(facts, page.lines, next_cursor, lambda: view, table)
 
 
 def summarize_commit(git: Git, repository: Repository, oid: str, cancel: CancelToken) -> tuple[str, list[str]]:
@@ -298,6 +309,7 @@ class _Page:
 
     Attributes:
         parts: where in `lines` the message, the list of files and the patch begin.
+        listed_files: those of this page.
         is_cut: whether there are more files than are listed.
         remarks: what git said besides.
         oid: the hash of the commit, on the first page of one.
@@ -315,6 +327,7 @@ class _Page:
         self._remaining_bytes = DEFAULT_PAGE_BYTES
         self.lines: list[str] = []
         self.files: list[_ChangedFile] = []
+        self.listed_files: Sequence[_ChangedFile] = []
         self.is_cut = False
         self.remarks: list[str] = []
         self.oid = ""
@@ -450,8 +463,8 @@ class _Page:
         if self._comparison.files_only:
             start = self.file_index
             limit = _MAX_FILES_OF_PAGE
-        listed = self.files[start : start + limit]
-        self.lines += group_by_folder((file.counts, file.name, ()) for file in listed)
+        self.listed_files = self.files[start : start + limit]
+        self.lines += group_by_folder((file.counts, file.name, ()) for file in self.listed_files)
         hidden = len(self.files) - limit
         if hidden > 0 and not self._comparison.files_only:
             self.lines.append(f"… and {hidden:,} more files")

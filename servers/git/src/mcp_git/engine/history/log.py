@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -36,12 +36,12 @@ from mcp_git.engine.program.revisions import (
     head_has_commit,
     resolve_commits,
 )
-from mcp_git.models import Answer, format_table
+from mcp_git.models import Answer, Table
 from mcp_git.path_quoting import escape_hidden, escape_line_breaks
 from mcp_git.policy import TOP_FOLDER, LineRange, Range, Repository, RepositoryPath, Revision
 from mcp_git.remote_addresses import hide_password
 
-__all__ = ["LogQuery", "describe_head", "list_commits", "list_reflog"]
+__all__ = ["LogQuery", "RefRow", "describe_head", "list_commits", "list_reflog"]
 
 _MAX_LONG_AUTHOR_BYTES = 40
 # Not `--all`: what tools keep in other refs is nobody's branch, such as stashes, notes and what `jj` has replaced.
@@ -260,7 +260,7 @@ class _CommitPage:
         commits: those of the page, by their hashes.
         first_commit: the hash of the first one; empty if there is none.
         has_more: whether there is a page behind it.
-        is_table: whether a script reads it, for which each row stands for itself.
+        has_whole_lines: whether a script reads it, for which each line stands for itself.
         remarks: what git said besides.
     """
 
@@ -269,7 +269,7 @@ class _CommitPage:
     first_commit: str = ""
     commit_count: int = 0
     has_more: bool = False
-    is_table: bool = False
+    has_whole_lines: bool = False
     remarks: list[str] = field(default_factory=list[str])
 
     def read(self, lines: Iterator[bytes], ignored: int, limit: int) -> None:
@@ -304,7 +304,7 @@ class _CommitPage:
         return self._find_common({commit.author for commit in self.commits.values()})
 
     def _find_common(self, values: set[str]) -> str | None:
-        if len(self.commits) > 1 and len(values) == 1 and not self.is_table:
+        if len(self.commits) > 1 and len(values) == 1 and not self.has_whole_lines:
             return values.pop()
         return None
 
@@ -322,20 +322,20 @@ def list_commits(
     if query.searches_in_batches:
         return _list_matches(git, repository, query, limit, position, start, cancel)
     command = _LogCommand.build(git, repository, query, limit, position, start.tips, cancel)
-    page = _CommitPage(is_table=is_answering_script() and not query.graph)
+    page = _CommitPage(has_whole_lines=is_answering_script())
     next_cursor = None
     with _explained_page_failures(git, repository, query, position, cancel):
         _read_page(git, repository, command, page, limit, cancel)
         if page.has_more:
             hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
             next_cursor = Cursor.encode("log", [position.skip + limit, 0, hashes], query.scope)
-        lines = _format_page(git, repository, query, page, cancel)
+        lines, table = _format_page(git, repository, query, page, cancel)
     is_whole_file = query.path.text and query.lines is None
     if is_whole_file and not page.commit_count and not position.skip:
         _refuse_missing_path(git, repository, query, cancel)
     facts = _describe_page(query, page, position.skip, command.described_lines)
     facts += _describe_limits(git, repository, query, page, cancel)
-    return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.skip))
+    return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.skip), table)
 
 
 @contextmanager
@@ -367,7 +367,7 @@ def _list_matches(
 
     In a cursor the commits that were looked through are counted, and beside that those that were listed.
     """
-    page = _CommitPage(is_table=is_answering_script() and not query.graph)
+    page = _CommitPage(has_whole_lines=is_answering_script())
     next_cursor = None
     next_hashes: Sequence[str] = []
     with _explained_page_failures(git, repository, query, position, cancel):
@@ -388,8 +388,8 @@ def _list_matches(
     if searched.has_wrong_clocks and (position.next_hashes or next_hashes):
         facts.append("some commits are dated before their parents, so pages may have a commit twice")
     facts += _describe_limits(git, repository, query, page, cancel)
-    lines = _format_page(git, repository, query, page, cancel)
-    return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.offset))
+    lines, table = _format_page(git, repository, query, page, cancel)
+    return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.offset), table)
 
 
 def _search_commits(
@@ -586,11 +586,9 @@ def _start_revisions(query: LogQuery) -> list[str]:
 
 def _format_page(
     git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
-) -> list[str]:
-    """Return the rows of a page as lines; for a script as a table, if nothing is drawn."""
+) -> tuple[list[str], Callable[[], Table] | None]:
+    """Return the rows of a page as lines, and as a table if nothing is drawn."""
     bodies = _read_bodies(git, repository, page, cancel) if query.bodies else None
-    if page.is_table:
-        return _format_table(page, bodies)
     # What all commits have alike is told once, in the first line.
     with_date = page.common_date is None
     with_author = page.common_author is None
@@ -599,19 +597,19 @@ def _format_page(
         lines.append(row.format(with_date, with_author))
         if bodies and row.commit:
             lines += _indent_body(bodies[row.commit.oid].text)
-    return lines
+    if query.graph:
+        return lines, None
+    return lines, lambda: _build_table(page, bodies)
 
 
-def _format_table(page: _CommitPage, bodies: Mapping[str, _Body] | None) -> list[str]:
-    if not page.commits:
-        return []
+def _build_table(page: _CommitPage, bodies: Mapping[str, _Body] | None) -> Table:
     if bodies is None:
-        return format_table(SCRIPT_COLUMNS, (commit.values_for_script() for commit in page.commits.values()))
+        return Table(SCRIPT_COLUMNS, [commit.values_for_script() for commit in page.commits.values()])
     rows: list[list[Any]] = []
     for oid, commit in page.commits.items():
         address, body = map(escape_hidden, bodies[oid])
         rows.append([*commit.values_for_script(), address, body])
-    return format_table([*SCRIPT_COLUMNS, "email", "body"], rows)
+    return Table([*SCRIPT_COLUMNS, "email", "body"], rows)
 
 
 class _Body(NamedTuple):
@@ -665,8 +663,7 @@ def _describe_page(query: LogQuery, page: _CommitPage, skip: int, described_line
 
 def _describe_number(page: _CommitPage, skip: int) -> str:
     if page.commit_count:
-        described = f"commits {skip + 1:,}-{skip + page.commit_count:,}"
-        return f"rows: {described}" if page.is_table else described
+        return f"commits {skip + 1:,}-{skip + page.commit_count:,}"
     words = "no more commits" if skip else "no commits"
     # The search goes on where its time was over.
     return f"{words} so far" if page.has_more else words
@@ -750,7 +747,14 @@ def describe_head(git: Git, repository: Repository, cancel: CancelToken) -> Answ
     return Answer([fact], [Row.parse(line.encode()).format()])
 
 
-def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, cancel: CancelToken) -> list[str]:
+class RefRow(NamedTuple):
+    """What has a name, as a line and as the values of a row."""
+
+    line: str
+    values: Sequence[Any]
+
+
+def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, cancel: CancelToken) -> list[RefRow]:
     """Return where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
     # With a date git puts that of the entry into the selector, in place of its number.
     arguments = ["log", "--walk-reflogs", "--date=short", "--format=%h%x00%gd%x00%gs", f"--max-count={limit}"]
@@ -762,10 +766,11 @@ def list_reflog(git: Git, repository: Repository, name: Revision, limit: int, ca
     return [_format_move(line, number) for number, line in enumerate(split_lines(output))]
 
 
-def _format_move(line: str, number: int) -> str:
+def _format_move(line: str, number: int) -> RefRow:
     fields = line.split("\0")
     fields += [""] * (3 - len(fields))
     oid, dated_selector, action, *_ = fields
     name, _, date = dated_selector.rstrip("}").rpartition("@{")
     selector = f"{name}@{{{number}}}"
-    return clip(escape_line_breaks(f"{selector} {oid} {date} {hide_password(action)}"), _MAX_MOVE_BYTES)
+    values = [selector, oid, date, hide_password(action)]
+    return RefRow(clip(escape_line_breaks(" ".join(values)), _MAX_MOVE_BYTES), [*map(escape_hidden, values)])

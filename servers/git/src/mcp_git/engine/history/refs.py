@@ -5,23 +5,30 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.server.calling.results import is_answering_script
-from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS, format_raw_day, replace_placeholder, shorten_hash
+from mcp_git.engine.history.commit_rows import (
+    SCRIPT_HASH_DIGITS,
+    format_raw_day,
+    format_time,
+    replace_placeholder,
+    shorten_hash,
+)
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
-from mcp_git.engine.history.log import list_reflog
+from mcp_git.engine.history.log import RefRow, list_reflog
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
 from mcp_git.engine.program.revisions import describe_ambiguity, explain_failure, explained_failures
-from mcp_git.models import Answer, count
-from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.models import Answer, Table, count
+from mcp_git.path_quoting import escape_hidden, escape_line_breaks
 from mcp_git.policy import Repository, Revision, parse_ref, symmetric_range
 from mcp_git.remote_addresses import hide_password
 from mcp_git.repository_paths import Layout, read_small_file
@@ -42,8 +49,19 @@ _BRANCH_FORMAT = (
     "%(HEAD)%00%(refname:short)%00%(HASH)%00%(committerdate:raw)%00%(upstream:short)"
     "%00%(upstream:track)%00%(symref:short)%00%(contents:subject)"
 )
-_TAG_FORMAT = "%(refname:short)%00%(HASH)%00%(creatordate:raw)%00%(contents:subject)"
-_SHORT_TAG_FORMAT = "%(refname:short)%00%(creatordate:raw)"
+# Of an annotated tag the commit, which is what other answers have.
+_TAG_FORMAT = (
+    "%(refname:short)%00%(if)%(*objectname)%(then)%(*HASH)%(else)%(HASH)%(end)%00%(creatordate:raw)"
+    "%00%(contents:subject)"
+)
+_COLUMNS: Mapping[RefKind, Sequence[str]] = {
+    "branches": ["name", "hash", "date", "subject", "upstream", "ahead", "behind", "is_current"],
+    "tags": ["name", "hash", "date", "subject"],
+    "remotes": ["name", "url", "is_push"],
+    "stashes": ["name", "hash", "date", "subject"],
+    "reflog": ["name", "hash", "date", "subject"],
+}
+_DISTANCE = re.compile(r"(ahead|behind) (\d+)")
 _HASH = re.compile("[0-9a-f]{40,}")
 
 
@@ -136,15 +154,19 @@ def list_refs(
     if len(rows) > skip + limit:
         digest = _digest_rows(kind, rows[: skip + limit])
         next_cursor = Cursor.encode("refs", [skip + limit, 0, [digest]], query.scope)
+    table = None
+    if kind in _COLUMNS:
+        table = partial(Table, _COLUMNS[kind], [row.values for row in page])
+    lines = [row.line for row in page]
     if not page:
-        return Answer([f"no {kind}"], page, next_cursor)
+        return Answer([f"no {kind}"], lines, next_cursor, table=table)
     title = f"{kind} of {escape_line_breaks(query.name.text)}" if kind == "reflog" else kind
     if next_cursor or skip:
         title += f" {skip + 1:,}-{skip + len(page):,}"
-    return Answer([title], page, next_cursor)
+    return Answer([title], lines, next_cursor, table=table)
 
 
-def _list_rows(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
+def _list_rows(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[RefRow]:
     match query.kind:
         case "branches":
             return _list_branches(git, repository, query, limit, cancel)
@@ -162,10 +184,10 @@ def _list_rows(git: Git, repository: Repository, query: RefQuery, limit: int, ca
             return list_reflog(git, repository, query.name, limit, cancel)
 
 
-def _digest_rows(kind: RefKind, rows: Sequence[str]) -> str:
+def _digest_rows(kind: RefKind, rows: Sequence[RefRow]) -> str:
     """Return a digest of what was shown so far: of names, and where an entry has but a number, of its commit too."""
     word_count = 2 if kind in ("reflog", "stashes") else 1
-    identities = [" ".join(row.removeprefix("* ").split(" ")[:word_count]) for row in rows]
+    identities = [" ".join(row.line.removeprefix("* ").split(" ")[:word_count]) for row in rows]
     return hashlib.sha256("\n".join(identities).encode("utf-8", "replace")).hexdigest()
 
 
@@ -190,7 +212,22 @@ class _Branch(NamedTuple):
     subject: str
 
     @property
-    def row(self) -> str:
+    def row(self) -> RefRow:
+        distances = dict(_DISTANCE.findall(self.track))
+        values = [
+            escape_hidden(self.name),
+            self.oid,
+            format_time(self.date.partition(" ")[0]),
+            escape_hidden(self.subject),
+            escape_hidden(self.upstream),
+            int(distances.get("ahead", 0)),
+            int(distances.get("behind", 0)),
+            self.head_mark == "*",
+        ]
+        return RefRow(self._line, values)
+
+    @property
+    def _line(self) -> str:
         if self.symbolic_target:
             return clip(escape_line_breaks(f"{self.name} -> {self.symbolic_target}"), _MAX_ROW_BYTES)
         name = f"* {self.name}" if self.head_mark == "*" else self.name
@@ -209,11 +246,11 @@ class _Branch(NamedTuple):
 def _with_hash(row_format: str) -> str:
     """Return the format of a row with the hash as long as the reader needs it."""
     if is_answering_script():
-        return row_format.replace("%(HASH)", f"%(objectname:short={SCRIPT_HASH_DIGITS})")
-    return row_format.replace("%(HASH)", "%(objectname:short)")
+        return row_format.replace("HASH)", f"objectname:short={SCRIPT_HASH_DIGITS})")
+    return row_format.replace("HASH)", "objectname:short)")
 
 
-def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
+def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[RefRow]:
     arguments = ["for-each-ref", "--sort=-committerdate:raw", f"--count={limit}"]
     arguments.append(f"--format={_with_hash(_BRANCH_FORMAT)}")
     arguments += [*query.options, *query.patterns("refs/heads", "refs/remotes/*")]
@@ -222,7 +259,7 @@ def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int
         arguments += query.patterns("refs/remotes")
     output = git.run(repository, arguments, cancel)
     field_count = len(_Branch._fields)
-    rows: list[str] = []
+    rows: list[RefRow] = []
     for line in split_lines(output):
         fields = line.split("\0")[:field_count]
         fields += [""] * (field_count - len(fields))
@@ -230,39 +267,40 @@ def _list_branches(git: Git, repository: Repository, query: RefQuery, limit: int
     return rows
 
 
-def _list_tags(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[str]:
+def _list_tags(git: Git, repository: Repository, query: RefQuery, limit: int, cancel: CancelToken) -> list[RefRow]:
     """Return the tags, newest first; those with a commit by name and date, from the first one that has it."""
     order = "-creatordate:raw"
-    tag_format = _TAG_FORMAT
     if query.contains is not None:
         order = "creatordate:raw"
-        tag_format = _SHORT_TAG_FORMAT
-    arguments = ["for-each-ref", f"--sort={order}", f"--count={limit}", f"--format={_with_hash(tag_format)}"]
+    arguments = ["for-each-ref", f"--sort={order}", f"--count={limit}", f"--format={_with_hash(_TAG_FORMAT)}"]
     output = git.run(repository, [*arguments, *query.options, *query.patterns("refs/tags")], cancel)
-    rows: list[str] = []
+    rows: list[RefRow] = []
     for line in split_lines(output):
-        fields = line.split("\0")
-        position = 2 if query.contains is None else 1
+        name, oid, date, subject = line.split("\0", 3)
         # A tag of what is no commit may have no date.
-        if fields[position]:
-            fields[position] = format_raw_day(fields[position])
-        rows.append(_format_row(*fields))
+        day = format_raw_day(date) if date else ""
+        words = [name, oid, day, subject] if query.contains is None else [name, day]
+        values = [escape_hidden(name), oid, format_time(date.partition(" ")[0]), escape_hidden(subject)]
+        rows.append(RefRow(_format_row(*words), values))
     return rows
 
 
-def _list_remotes(git: Git, repository: Repository) -> list[str]:
-    rows: list[str] = []
+def _list_remotes(git: Git, repository: Repository) -> list[RefRow]:
+    rows: list[RefRow] = []
     for key, value in git.read_allowed_configuration(repository):
         match = re.fullmatch(r"remote\.(.+)\.(url|pushurl)", key, re.DOTALL)
         if match:
-            row = f"{match[1]} {hide_password(value)}"
-            if match[2] == "pushurl":
-                row += " (push)"
-            rows.append(clip(escape_line_breaks(row), 2 * _MAX_ROW_BYTES))
+            address = hide_password(value)
+            is_push = match[2] == "pushurl"
+            line = f"{match[1]} {address}"
+            if is_push:
+                line += " (push)"
+            values = [escape_hidden(match[1]), escape_hidden(address), is_push]
+            rows.append(RefRow(clip(escape_line_breaks(line), 2 * _MAX_ROW_BYTES), values))
     return rows
 
 
-def _list_worktrees(git: Git, repository: Repository, cancel: CancelToken) -> list[str]:
+def _list_worktrees(git: Git, repository: Repository, cancel: CancelToken) -> list[RefRow]:
     layout = git.layout(repository)
     rows = [_describe_main_worktree(git, repository, layout, cancel)]
     parent = os.path.join(layout.common_dir, "worktrees")
@@ -278,7 +316,7 @@ def _list_worktrees(git: Git, repository: Repository, cancel: CancelToken) -> li
         if not os.path.lexists(folder):
             row += " (its folder is gone)"
         rows.append(row)
-    return [clip(escape_line_breaks(row), _MAX_ROW_BYTES) for row in rows]
+    return [RefRow(clip(escape_line_breaks(row), _MAX_ROW_BYTES), []) for row in rows]
 
 
 def _describe_main_worktree(git: Git, repository: Repository, layout: Layout, cancel: CancelToken) -> str:

@@ -36,6 +36,12 @@ class StatusEntry(NamedTuple):
             return f"{self.letters} {quote_path(self.renamed_from)} -> {quote_path(self.path)}"
         return f"{self.letters} {quote_path(self.path)}"
 
+    @property
+    def values(self) -> list[str]:
+        """What a row for a script has."""
+        renamed_from = quote_path(self.renamed_from) if self.renamed_from else ""
+        return [self.letters, quote_path(self.path), renamed_from]
+
 
 @dataclass(slots=True)
 class Status:

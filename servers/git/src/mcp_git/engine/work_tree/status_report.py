@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.server.calling.results import is_answering_script
@@ -13,13 +14,15 @@ from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.revisions import explained_failures
 from mcp_git.engine.work_tree.status import Status, StatusEntry, is_conflict
 from mcp_git.engine.work_tree.status_reader import describe_submodules, read_status
-from mcp_git.models import Answer, count
+from mcp_git.models import Answer, Table, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import Repository, RepositoryPath
 from mcp_git.repository_paths import Layout
 
 __all__ = ["describe_status"]
 
+# In the order of `StatusEntry.values`.
+_COLUMNS = ("status", "path", "renamed_from")
 _MAX_FOLDED_LINES = 60
 _MAX_LINES = 4 * _MAX_FOLDED_LINES
 # A script reads files, which it can't find in folders with counts.
@@ -43,7 +46,8 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
     if is_answering_script():
         limit = max(limit, _MAX_SCRIPT_LINES)
     if len(status.entries) <= limit:
-        return Answer(facts, [entry.line for entry in status.entries])
+        table = partial(Table, _COLUMNS, [entry.values for entry in status.entries])
+        return Answer(facts, [entry.line for entry in status.entries], table=table)
     facts.append(f"folded: name a folder as `path`, or a `limit` of {len(status.entries)}, for the files")
     return Answer(facts, _fold(status.entries, path))
 
