@@ -413,3 +413,20 @@ async def test_what_names_or_moves_a_branch_says_at_which_commit_it_is(tmp_path:
         made.git("switch", "--quiet", "--create", "other", "main~1")
         merged = await asking("run_merge", rev="main", message="Both")
         assert "; brought 1 file, +1 -1; " in merged, merged
+
+
+async def test_what_git_refuses_comes_with_the_call_that_helps(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("tag", "v1")
+    made.git("switch", "--quiet", "topic")
+    made.commit("theirs", {"side.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.write("side.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        assert "kind=tag" in await asking("delete_ref", name="v1")
+        assert "`run_stash`" in await asking("run_rebase", rev="topic")
+        assert "`run_stash`" in await asking("run_switch", rev="topic")
+        made.git("restore", "side.txt")
+        made.commit("ours", {"side.txt": "ours\n"})
+        assert "in conflict" in await asking("run_merge", rev="topic")
+        assert "`continue_operation`" in await asking("run_cherry_pick", rev="topic")

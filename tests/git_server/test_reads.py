@@ -105,6 +105,25 @@ async def test_the_state_and_the_history(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_commit_that_was_picked_with_another_patch_is_named_with_its_namesake(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("base", {"a.txt": "a\n"})
+    made.git("branch", "release")
+    made.commit("alike", {"b.txt": "b\n"})
+    ours = made.commit("with more beside it", {"a.txt": "b\n"})[:7]
+    made.git("switch", "--quiet", "release")
+    made.commit("alike", {"b.txt": "b\n"})
+    theirs = made.commit("with more beside it", {"a.txt": "b\n", "VERSION": "2\n"})[:7]
+    async with serving(made.path) as asking:
+        answer = await asking("list_commits", rev="release..main", not_picked=True)
+        assert f"; not the patch but the subject of one in release: {ours} as {theirs}" in answer, answer
+        assert "alike" not in answer, answer
+        script = "print(list_commits.all({rev: 'release..main', not_picked: true}).length)"
+        assert f"{ours}" in await asking("call_tools", script=script)
+        assert "the subject" not in await asking("list_commits", rev="release..main")
+
+
+@pytest.mark.anyio
 async def test_commits_whose_change_was_picked_are_left_out_on_every_page(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
     made.commit("base", {"a.txt": "a\n"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -46,10 +47,22 @@ _adapt_log = rename_arguments(
     max_count="limit",
     start_timestamp="since",
     end_timestamp="until",
+    grep="message",
+    all="all_branches",
 )
 _rename_for_diff = rename_arguments(
-    repo_path="repo", repository="repo", revision="rev", ref="rev", commit="rev", context_lines="context"
+    repo_path="repo",
+    repository="repo",
+    revision="rev",
+    ref="rev",
+    commit="rev",
+    context_lines="context",
+    unified="context",
+    name_only="files_only",
+    stat="files_only",
 )
+# Other names for the two sides of a range.
+_SIDES = (("base", "head"), ("from", "to"), ("old", "new"), ("a", "b"))
 # Lines, unless the last one is named.
 _DEFAULT_BLAMED_LINES = 200
 
@@ -57,6 +70,12 @@ _DEFAULT_BLAMED_LINES = 200
 def _adapt_diff(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments under our names; `target` is what `git diff` compares the current state with."""
     renamed = dict(_rename_for_diff(arguments))
+    if "only" not in renamed and True in (renamed.get("staged"), renamed.get("cached")):
+        renamed = {name: value for name, value in renamed.items() if name not in ("staged", "cached")}
+        renamed["only"] = "staged"
+    for start, end in _SIDES:
+        if "rev" not in renamed and isinstance(renamed.get(start), str) and isinstance(renamed.get(end), str):
+            renamed["rev"] = f"{renamed.pop(start)}..{renamed.pop(end)}"
     target = renamed.pop("target", None)
     if "rev" in renamed or not isinstance(target, str) or target in ("", "HEAD"):
         return renamed
@@ -176,7 +195,18 @@ def read_diff(
     return diff.read_diff(git, repo, comparison, cursor, cancel)
 
 
-@tool("Get blame", effect="read", adapt=_adapt, work="The blame", also=("git_blame",))
+def _adapt_blame(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments under our names; `lines` are those of `git blame -L`, as `list_commits` takes them."""
+    renamed = dict(_adapt(arguments))
+    lines = re.fullmatch(r"(\d+)(?:[-,:](\d+))?", str(renamed.get("lines")))
+    if lines and not {"start_line", "end_line"} & renamed.keys():
+        del renamed["lines"]
+        renamed["start_line"] = int(lines[1])
+        renamed["end_line"] = int(lines[2] or lines[1])
+    return renamed
+
+
+@tool("Get blame", effect="read", adapt=_adapt_blame, work="The blame", also=("git_blame",))
 def get_blame(
     git: Git,
     cancel: CancelToken,
@@ -201,9 +231,21 @@ def get_blame(
 _rename_for_refs = rename_arguments(repo_path="repo", repository="repo", glob="pattern", no_merged="not_merged")
 
 
+_SINGULAR_KINDS = {
+    "branch": "branches",
+    "tag": "tags",
+    "remote": "remotes",
+    "stash": "stashes",
+    "worktree": "worktrees",
+}
+
+
 def _adapt_refs(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments under our names; local and remote branches are one list here."""
-    return _rename_for_refs({name: value for name, value in arguments.items() if name != "branch_type"})
+    renamed = dict(_rename_for_refs({name: value for name, value in arguments.items() if name != "branch_type"}))
+    if renamed.get("kind") in _SINGULAR_KINDS:
+        renamed["kind"] = _SINGULAR_KINDS[renamed["kind"]]
+    return renamed
 
 
 @tool(

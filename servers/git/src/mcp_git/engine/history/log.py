@@ -20,6 +20,7 @@ from mcp_git.engine.history.commit_rows import (
     SCRIPT_HASH_DIGITS,
     Commit,
     Row,
+    abbreviation,
     replace_placeholder,
 )
 from mcp_git.engine.history.commit_search import CommitSearch, SearchedCommits
@@ -48,6 +49,9 @@ _MAX_LONG_AUTHOR_BYTES = 40
 _ALL_BRANCHES = ("--branches", "--tags", "--remotes")
 _MAX_VIEW_BYTES = 200
 _MAX_MOVE_BYTES = 178
+# Where commits of one subject are looked for on the other side, and how many such are named.
+_MAX_COMPARED_SUBJECTS = 5000
+_MAX_NAMESAKES = 5
 # Of a body that a model reads.
 _MAX_BODY_BYTES = 500
 # Of all bodies on a page of a script.
@@ -444,6 +448,34 @@ def _list_tips(git: Git, repository: Repository, query: LogQuery, cancel: Cancel
     return git.run(repository, arguments, cancel).text.split()
 
 
+def _describe_namesakes(
+    git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
+) -> list[str]:
+    """Return which commits that are not picked have the subject of one on the other side.
+
+    One that was picked with a conflict, or with other changes beside it, has another patch there.
+    """
+    if not (query.not_picked and isinstance(query.revision, Range) and page.commits):
+        return []
+    start = query.revision.start.text.removeprefix("^")
+    arguments = ["log", *abbreviation(), "--format=%h%x00%s", f"--max-count={_MAX_COMPARED_SUBJECTS}"]
+    output = git.run(repository, [*arguments, f"{query.revision.end.text}..{start}", "--"], cancel, exit_codes=(0, 128))
+    namesakes: dict[str, str] = {}
+    for line in split_lines(output):
+        short_hash, _, subject = line.partition("\0")
+        namesakes.setdefault(subject, short_hash)
+    pairs: list[str] = []
+    for commit in page.commits.values():
+        if commit.subject in namesakes:
+            pairs.append(f"{commit.oid[: len(namesakes[commit.subject])]} as {namesakes[commit.subject]}")
+    if not pairs:
+        return []
+    names = ", ".join(pairs[:_MAX_NAMESAKES])
+    if len(pairs) > _MAX_NAMESAKES:
+        names += f" and {len(pairs) - _MAX_NAMESAKES:,} more"
+    return [f"not the patch but the subject of one in {escape_line_breaks(start)}: {names}"]
+
+
 def _describe_limits(
     git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
 ) -> list[str]:
@@ -454,6 +486,7 @@ def _describe_limits(
     """
     boundary = list_boundary(git.layout(repository))
     facts = describe_ambiguity(page.remarks)
+    facts += _describe_namesakes(git, repository, query, page, cancel)
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
         facts.append(describe_boundary(boundary, page.commits))
     is_one_path = bool(query.path.text) and not query.path.is_glob

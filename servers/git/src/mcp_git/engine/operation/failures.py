@@ -50,7 +50,8 @@ _NEXT_MOVES = {
     "(?:checked out|used by worktree) at": "It is in another worktree, which `list_refs` with kind=worktrees names: "
     "work there, or go to another branch there; where its folder is gone the user can `git worktree prune`.",
     "'refs/[^']*' exists; cannot create": "No name can lie below another: choose one that does not.",
-    "is a merge but no -m option": "Name in `mainline` the parent from which it differs, most often 1.",
+    "is a merge but no -m option": "Pass `mainline`: 1 for what it brought to its first parent.",
+    "commit (?:your changes )?or stash": "`run_stash` puts them aside, and back with action=pop.",
     "unmerged files": "`continue_operation` ends what is under way, with action=abort as if it had not begun.",
     "is now empty": "`continue_operation` with action=skip leaves it out.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
@@ -97,6 +98,9 @@ def explain_operation_failure(
         return nothing_to_do(operation)
     message = _SHELL_ADVICE.sub("", message).rstrip(".")
     next_move = _find_next_move(message, branch)
+    namesake = re.search("branch '(.*)' not found", message)
+    if namesake and git.find_hash(repository, f"refs/tags/{namesake[1]}", cancel):
+        next_move = "There is a tag of this name: kind=tag deletes that."
     if is_of_no_commit(failure):
         next_move = NAME_A_COMMIT
     if "did not match" in message and operation.revision is not None:
