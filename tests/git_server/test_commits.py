@@ -405,11 +405,17 @@ async def test_what_names_or_moves_a_branch_says_at_which_commit_it_is(tmp_path:
     made.commit("third", {"side.txt": "most\n"})
     second = made.git("log", "-1", "--format=%h %s", "main~1").strip()
     async with serving("--write", made.path) as asking:
-        assert f"\nnew is at {second}\n" in await asking("create_branch", name="new", rev="main~1")
-        assert f"\ntag v1 is at {second}\n" in await asking("create_tag", name="v1", rev="main~1", message="One")
-        assert f"\ndeleted new, which was at {second}\n" in await asking("delete_ref", name="new")
-        assert f"\ndeleted tag v1, which was at {second}\n" in await asking("delete_ref", name="v1", kind="tag")
-        assert f"\n1 commit taken off, now at {second}\n" in await asking("run_reset", rev="main~1")
+        assert f"[new is at {second}]\n" in await asking("create_branch", name="new", rev="main~1")
+        assert f"[tag v1 is at {second}]\n" in await asking("create_tag", name="v1", rev="main~1", message="One")
+        renamed = await asking("create_branch", name="newer", rename="new")
+        assert f"[new is now newer, at {second}]\n" in renamed, renamed
+        await undone(asking, renamed)
+        assert f"[deleted new, which was at {second}]\n" in await asking("delete_ref", name="new")
+        assert f"[deleted tag v1, which was at {second}]\n" in await asking("delete_ref", name="v1", kind="tag")
+        reset = await asking("run_reset", rev="main~1")
+        assert f"\n1 commit taken off, now at {second}\n" in reset, reset
+        # What an argument is by itself is not said.
+        assert "mode" not in reset, reset
         made.git("switch", "--quiet", "--create", "other", "main~1")
         merged = await asking("run_merge", rev="main", message="Both")
         assert "; brought 1 file, +1 -1; " in merged, merged
@@ -430,3 +436,13 @@ async def test_what_git_refuses_comes_with_the_call_that_helps(tmp_path: Path) -
         made.commit("ours", {"side.txt": "ours\n"})
         assert "in conflict" in await asking("run_merge", rev="topic")
         assert "`continue_operation`" in await asking("run_cherry_pick", rev="topic")
+
+
+async def test_a_stash_names_the_untracked_files_that_it_has(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("new.txt", "new\n")
+    made.write("side.txt", "more\n")
+    made.git("stash", "push", "--quiet", "--include-untracked")
+    async with serving(made.path) as asking:
+        answer = await asking("read_diff", rev="stash@{0}", files_only=True)
+    assert "untracked files that were put aside are in the last, new.txt\n" in answer, answer

@@ -145,7 +145,8 @@ async def test_a_change_that_a_script_prints_says_how_things_are_then(tmp_path: 
     oid = made.git("rev-parse", "--short=12", "side").strip()
     state, undo, remark, *_ = answer.splitlines()
     assert state == f"[side {oid}; 1 other file not committed]" == remark
-    assert undo.startswith("undo: ") and answer.count(f"[side {oid}; ") == 3
+    assert f"\n[tag v2 is at {oid} " in answer
+    assert undo.startswith("undo: ") and answer.count(f"[side {oid}; ") == 2
 
 
 async def test_a_script_reads_each_file_of_the_status(tmp_path: Path) -> None:

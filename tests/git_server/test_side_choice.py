@@ -70,7 +70,7 @@ async def test_a_side_wins_where_both_changed_and_the_rest_comes_from_both(side:
     async with serving("--write", made.path) as asking:
         assert "8 in conflict" in await asking("run_merge", rev="topic")
         answer = await asking("continue_operation", action="continue", **{side: ["."]})
-        assert "nothing else uncommitted" in answer, answer
+        assert "; clean]" in answer, answer
         assert made.git("rev-parse", "HEAD^{tree}").strip() == expected.git("write-tree").strip()
         for name in _FILES:
             ours, theirs = made.path / name, expected.path / name
@@ -113,7 +113,7 @@ async def test_both_sides_stay_as_in_a_union_of_git(tmp_path: Path) -> None:
         answer = await asking(
             "continue_operation", action="continue", both=united, ours=["picture.png", "gone.txt"], theirs=["kept.txt"]
         )
-        assert "nothing else uncommitted" in answer, answer
+        assert "; clean]" in answer, answer
     for name in united:
         assert (made.path / name).read_bytes() == (expected.path / name).read_bytes(), name
     assert made.git("show", "HEAD:last.txt") == "ours\ntheirs"
@@ -132,7 +132,7 @@ async def test_where_the_other_side_only_deleted_the_end_the_last_line_is_as_it_
     async with serving("--write", made.path) as asking:
         await asking("run_merge", rev="topic")
         answer = await asking("continue_operation", action="continue", both=["a.txt"])
-        assert "nothing else uncommitted" in answer, answer
+        assert "; clean]" in answer, answer
     assert made.git("show", "HEAD:a.txt") == "one\ntwo\nours"
 
 
@@ -220,5 +220,5 @@ async def test_a_commit_that_a_hook_refuses_leaves_the_files_resolved_and_says_s
         assert " in conflict" not in await asking("get_status")
         hook.unlink()
         answer = await asking("continue_operation", action="continue")
-        assert "nothing else uncommitted" in answer, answer
+        assert "; clean]" in answer, answer
     assert made.git("show", "HEAD:last.txt") == "theirs"

@@ -766,7 +766,7 @@ async def test_the_first_commit_of_all_stages_what_it_names(tmp_path: Path) -> N
         assert "Another `git`" in await asking("create_commit", message="first", paths=["a.txt"])
         assert not (made.path / ".git/index").exists()
         lock.unlink()
-        assert "nothing else uncommitted" in await asking("create_commit", message="first", paths=["a.txt"])
+        assert "; clean]" in await asking("create_commit", message="first", paths=["a.txt"])
 
 
 @pytest.mark.anyio
@@ -784,7 +784,7 @@ async def test_a_step_stages_what_is_resolved_and_leaves_the_conflicts_where_mor
         assert "failed" in await asking("continue_operation", action="continue", paths=["side.txt"])
         assert state(made) == before
         answer = await asking("continue_operation", action="continue", paths=["side.txt", "notes.txt"])
-        assert "nothing else uncommitted" in answer
+        assert "; clean]" in answer
         assert made.git("show", "HEAD:side.txt") == "both\n"
         await undone(asking, answer)
         assert made.git("log", "-1", "--format=%s") == "main\n"
@@ -805,7 +805,7 @@ async def test_an_answer_tells_the_commits_that_a_change_made_and_no_others(tmp_
         made.write("new.txt", "new\n")
         answer = await asking("create_commit", message="A new file", paths=["new.txt"])
         head = made.git("rev-parse", "HEAD")
-        assert answer.startswith(f"[main {head[:9]}; committed 1 file, +1 -0; nothing else"), answer
+        assert answer.startswith(f"[main {head[:9]}; committed 1 file, +1 -0; clean]"), answer
         assert answer.splitlines()[1:3] == [f"{head[:7]} A new file", "new +1 -0 new.txt"], answer
 
 
@@ -864,7 +864,7 @@ async def test_a_step_that_meets_the_next_conflict_in_the_same_file_went_on(tmp_
         assert "1 in conflict" in answer and "conflict: side.txt" in answer, answer
         assert made.git("show", ":2:side.txt") == "ours and one\n" and made.git("show", ":3:side.txt") == "two\n"
         made.write("side.txt", "ours, one and two\n")
-        assert "nothing else uncommitted" in await asking("continue_operation", action="continue", paths=["side.txt"])
+        assert "; clean]" in await asking("continue_operation", action="continue", paths=["side.txt"])
         assert made.git("log", "--format=%s", "-3").split() == ["two", "one", "ours"]
 
 
@@ -891,7 +891,7 @@ async def test_marks_of_a_conflict_are_not_committed_unseen(tmp_path: Path) -> N
         await asking("stage_files", paths=["in"])
         failed = await asking("continue_operation", action="continue", paths=["side.txt"])
         assert "`create_commit`" in failed  # git takes the whole message for a comment
-        assert "nothing else uncommitted" in await asking("create_commit", message="#1 both", paths=["."])
+        assert "; clean]" in await asking("create_commit", message="#1 both", paths=["."])
         assert len(made.git("log", "-1", "--format=%p").split()) == 2
 
 
@@ -1161,7 +1161,7 @@ async def test_a_step_of_which_nothing_is_left_names_the_next_move(begun: str, t
         answer = await asking("continue_operation", action="continue", paths=["side.txt"])
         assert answer.startswith("failed") and "`continue_operation` with action=skip leaves it out" in answer, answer
         assert "git commit" not in answer and state(made) == before
-        assert "nothing else uncommitted" in await asking("continue_operation", action="skip")
+        assert "; clean]" in await asking("continue_operation", action="skip")
 
 
 @pytest.mark.anyio
@@ -1530,7 +1530,7 @@ async def test_a_side_of_a_conflict_is_taken_whole_by_its_commit(tmp_path: Path)
             assert not (await asking("run_restore", paths=["side.txt"], rev=theirs)).startswith("failed")
             assert not (await asking("run_restore", paths=["notes.txt"], rev="HEAD")).startswith("failed")
             answer = await asking("continue_operation", action="continue")
-            assert "nothing else uncommitted" in answer, answer
+            assert "; clean]" in answer, answer
             assert (made.path / "side.txt").read_text() == "theirs\n"
             assert (made.path / "notes.txt").read_text() == "ours\n"
             made.git("reset", "--quiet", "--hard", "HEAD~1")

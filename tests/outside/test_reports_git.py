@@ -494,7 +494,7 @@ async def test_what_an_abort_leaves_alone_does_not_hinder_it(command: str, revis
         repository.git(command, revision)
     async with serving(repository.path, "--write") as ask:
         answer = await ask("continue_operation", action="abort")
-        assert "nothing else uncommitted" in answer and "under way" not in answer, answer
+        assert "; clean]" in answer and "under way" not in answer, answer
     assert (repository.path / "env").read_text() == "KEY=secret\n"
     assert (repository.path / "a.txt").read_text() == "two\n"
 
@@ -772,7 +772,7 @@ async def test_what_is_discarded_is_nothing_in_a_submodule(command: str, reposit
     arguments = {"run_restore": {"paths": ["."]}, "run_reset": {"rev": "HEAD", "mode": "hard"}}
     async with serving(repository.path, "--write") as ask:
         answer = await ask(command, **arguments[command])
-        assert "nothing else uncommitted; files in 1 submodule not looked at]" in answer, answer
+        assert "clean; files in 1 submodule not looked at]" in answer, answer
     assert (repository.path / "a.txt").read_text() == "a\n"
     assert submodule.git("status", "--porcelain").split() == ["M", "lib.txt", "??", "new.txt"]
 

@@ -423,10 +423,19 @@ class _Page:
         if committer != author:
             self.lines.append(f"committed by {_describe_identity(committer)}")
         if " " in parents:
-            self.lines.append(_describe_parents(parents.split(), message[0]))
+            self.lines.append(self._describe_parents(parents.split(), message[0]))
         while message and not message[-1].strip():
             message.pop()
         self.lines += ["", *map(escape_hidden, message), ""]
+
+    def _describe_parents(self, parents: Sequence[str], subject: str) -> str:
+        line = f"merge of {' '.join(map(shorten_hash, parents))}; shown against the first"
+        is_stash = subject.startswith(("WIP on ", "On "))
+        if is_stash and len(parents) == 3:
+            arguments = ["ls-tree", "-r", "--name-only", "-z", parents[2], "--"]
+            names = self._git.run(self._repository, arguments, self._cancel).stdout.split(b"\0")[:-1]
+            line += f"; untracked files that were put aside are in the last, {_name_files(names)}"
+        return line
 
     def _add_notes(self, notes: bytes) -> None:
         """Add what was noted at a commit later."""
@@ -556,14 +565,6 @@ def _describe_identity(line: str) -> str:
         # Git prints both or neither of them.
         return f"? {replace_placeholder(date)}"
     return escape_line_breaks(f"{name} {address} {replace_placeholder(date)}")
-
-
-def _describe_parents(parents: Sequence[str], subject: str) -> str:
-    line = f"merge of {' '.join(map(shorten_hash, parents))}; shown against the first"
-    is_stash = subject.startswith(("WIP on ", "On "))
-    if is_stash and len(parents) == 3:
-        line += "; untracked files that were put aside are in the last"
-    return line
 
 
 class _RecordReader:

@@ -133,7 +133,9 @@ class OperationPlanner:
         followed = self._resolve_upstream(upstream) if upstream else None
 
         def follow() -> Sequence[str]:
-            lines = self._describe_ref(f"{new.text} is", f"refs/heads/{new.text}")
+            lines: list[str] = []
+            if not switches:
+                lines = self._describe_ref(f"{new.text} is", f"refs/heads/{new.text}")
             if upstream is None or followed is None:
                 return lines
             self._configure_branch(new.text, "remote", followed.remote)
@@ -179,7 +181,7 @@ class OperationPlanner:
             if entries:
                 words = ["--rename-section", f"branch.{name}", f"branch.{new.text}"]
                 self.git.configure(self.repository, words)
-            return []
+            return self._describe_ref(f"{name} is now {new.text},", f"refs/heads/{new.text}")
 
         next_steps: list[GitInput] = []
         if branch_of(read_status(self.git, self.repository, self.cancel)) == name:
@@ -618,7 +620,7 @@ class OperationPlanner:
             stage_first = [*plan_choice(self.git, self.repository, layout, sides, self.cancel), *stage_first]
             resolved_paths = _list_other_conflicts(status, resolved_paths, sides)
         start = find_start(layout) or read_status(self.git, self.repository, self.cancel).oid
-        undo_calls = [format_call("run_reset", rev=start[:HASH_LENGTH], mode="keep").with_remark(BEFORE_IT_BEGAN)]
+        undo_calls = [format_call("run_reset", rev=start[:HASH_LENGTH]).with_remark(BEFORE_IT_BEGAN)]
         arguments = [command, f"--{action}"]
         git_options: Sequence[str] = ()
         if _has_scissors(layout):

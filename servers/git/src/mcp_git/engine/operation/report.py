@@ -21,6 +21,7 @@ from mcp_git.engine.operation.operation import (
     FileOperation,
     Operation,
     PickOperation,
+    RefOperation,
     UndoKind,
 )
 from mcp_git.engine.operation.snapshot import take_snapshot
@@ -58,6 +59,8 @@ _COMMANDS_WITH_STATUS = frozenset({"add", "apply", "cherry-pick", "merge", "mv",
 _MAX_STATUS_LINES = 10
 # Commands that make one commit with the caller's own subject, or none: of others the new commits of HEAD are listed.
 _COMMANDS_WITHOUT_NEWS = frozenset({"commit", "switch"})
+# Commands that never look at the work tree.
+_REF_COMMANDS = frozenset({"branch", "tag"})
 # Ways of undoing in which git reads the commit before into the index.
 _KINDS_THAT_READ_TREES = frozenset({UndoKind.KEEP, UndoKind.MIXED, UndoKind.HARD, UndoKind.CARRIED})
 # Commands whose commits are to be compared with those that they repeat.
@@ -145,6 +148,13 @@ class _Report:
     _staged_by_undo: Sequence[bytes] = ()
 
     def write(self) -> None:
+        if self._changes_no_head:
+            # What was made or deleted is the news, and nothing else can have changed.
+            self.facts += self.operation.after() or [self.after.branch]
+            self._add_warnings()
+            self._add_unheeded()
+            self._add_undo()
+            return
         self.facts += [self.after.branch, *self.after.in_progress]
         self._add_up_to_date()
         self._add_new_commits()
@@ -313,6 +323,12 @@ class _Report:
             self.lines.append(f"left out: {len(lines) - _MAX_LISTED:,} more")
 
     @property
+    def _changes_no_head(self) -> bool:
+        """Whether it makes or deletes a branch or tag, and HEAD and all files stay as they are."""
+        operation = self.operation
+        return operation.command in _REF_COMMANDS and isinstance(operation, RefOperation) and not operation.next_steps
+
+    @property
     def _is_commit(self) -> bool:
         """Whether it made a commit of what is staged or named."""
         return self.operation.command == "commit" and self.after.oid != self.before.status.oid
@@ -376,7 +392,7 @@ class _Report:
             self.facts.append(f"{count(others, 'other file')} not committed{self._describe_staged()}")
             self._add_other_files()
         else:
-            self.facts.append("nothing else uncommitted")
+            self.facts.append("nothing else uncommitted" if conflicts else "clean")
             self.facts += describe_submodules(self.git, self.layout)
 
     def _add_other_files(self) -> None:
@@ -559,7 +575,7 @@ class _Report:
             return self._extend_planned_calls(operation.undo_calls(), calls, after)
         is_commit = operation.undo_kind in (UndoKind.SOFT, UndoKind.UNCOMMIT_ALL)
         if self.before.status.in_progress and is_commit and not self._is_commit_of_paths:
-            reset = format_call("run_reset", rev=self.before.head, mode="keep").with_remark(BEFORE_IT_BEGAN)
+            reset = format_call("run_reset", rev=self.before.head).with_remark(BEFORE_IT_BEGAN)
             return [reset.expecting(name_position(self.after))]
         return calls
 

@@ -172,6 +172,8 @@ class Snapshot:
         return self._reset_call(UndoKind.HARD).expecting(after.expect(head=True, files=True))
 
     def _reset_call(self, kind: UndoKind) -> ToolCall:
+        if kind == UndoKind.KEEP:
+            return format_call("run_reset", rev=self.head)
         return format_call("run_reset", rev=self.head, mode=kind.value)
 
     def _unstage_call(self, paths: Sequence[str]) -> ToolCall:
