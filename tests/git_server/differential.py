@@ -486,7 +486,8 @@ _REFS = {
     ],
     "tags": [
         "for-each-ref", "--sort=-creatordate", "refs/tags",
-        "--format=%(refname:short)%00%(objectname:short)%00%(creatordate:short)",
+        "--format=%(refname:short)%00%(if)%(*objectname)%(then)%(*objectname:short)%(else)%(objectname:short)%(end)"
+        "%00%(creatordate:short)",
     ],
     "stashes": ["stash", "list", "--format=%gd%x00%h%x00%cs%x00%gs"],
     "reflog": ["log", "--walk-reflogs", "--date=short", "--format=%gd%x00%h%x00%gs", "HEAD", "--"],

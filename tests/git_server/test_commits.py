@@ -323,7 +323,9 @@ async def test_a_pick_of_which_a_part_was_there_already_tells_how_much_the_commi
     for revision in ("main~2..main", "main~1"):
         async with serving("--write", made.path) as asking:
             picked = await asking("run_cherry_pick", rev=revision)
-            assert f"Change both (1 file, +2 -1; 2 files, +3 -2 in {both}, the rest was here already)" in picked, picked
+            assert (
+                f"Change both (1 file, +2 -1; 2 files, +3 -2 in {both}, the rest was here already: a.txt)" in picked
+            ), picked
             assert ".." not in revision or "Change one (1 file, +1 -1)\n" in picked, picked
             await undone(asking, picked)
 

@@ -203,10 +203,28 @@ class _Report:
             # Of a merge git does not tell counts.
             if source is not None and source.counts not in ("", commit.counts):
                 reason = _explain_less(commit, source)
+                if reason:
+                    reason += self._name_smaller_files(commit, source)
                 line += f" ({commit.counts or 'nothing'}; {source.counts} in {source.short_hash}{reason})"
             elif commit.counts:
                 line += f" ({commit.counts})"
             self.lines.append(line)
+
+    def _name_smaller_files(self, commit: _ListedCommit, source: _ListedCommit) -> str:
+        """Return, behind a colon, the files of which a commit that was picked changes less than its source."""
+        counts = self._count_lines_of_files(commit)
+        names = [name for name, lines in self._count_lines_of_files(source).items() if counts.get(name) != lines]
+        return f": {name_some(quote_paths(names))}" if names else ""
+
+    def _count_lines_of_files(self, commit: _ListedCommit) -> Mapping[bytes, bytes]:
+        """Return by its path how many lines a commit adds to each file and removes from it, as git prints that."""
+        arguments = ["diff-tree", "-r", "--root", "--no-commit-id", "--no-renames", "--numstat", "-z"]
+        output = self.git.run(self.repository, [*arguments, commit.short_hash, "--"], self.cancel, exit_codes=(0, 128))
+        counts: dict[bytes, bytes] = {}
+        for record in output.stdout.split(b"\0")[:-1]:
+            lines, _, name = record.rpartition(b"\t")
+            counts[name] = lines
+        return counts
 
     def _find_start(self) -> str:
         """Return the commit since which commits are news; empty if HEAD had none.
