@@ -448,3 +448,62 @@ async def test_a_stash_names_the_untracked_files_that_it_has(tmp_path: Path) -> 
     async with serving(made.path) as asking:
         answer = await asking("read_diff", rev="stash@{0}", files_only=True)
     assert "untracked files that were put aside are in the last, new.txt\n" in answer, answer
+
+
+@pytest.mark.parametrize("into", [{}, {"into": "topic"}])
+async def test_several_commits_are_picked_and_reverted_in_one_call(into: dict[str, str], tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": "text\n"}) for number in range(4)]
+    if not into:
+        made.git("switch", "--quiet", "topic")
+    before = made.git("rev-parse", "topic")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev=f"{hashes[3]} main~2 {hashes[0]}", **into)
+        assert answer.startswith("[topic "), answer
+        subjects = made.git("log", "--format=%s", "topic").splitlines()
+        assert subjects == ["step 0", "step 1", "step 3", "first"], answer
+        assert "3.txt" in made.git("ls-files") and "2.txt" not in made.git("ls-files")
+        await undone(asking, answer)
+        assert made.git("rev-parse", "topic") == before
+        # A model may send them as an array.
+        made.git("switch", "--quiet", "main")
+        reverted = await asking("revert_commit", rev=[hashes[3], hashes[1]])
+        assert made.git("log", "-2", "--format=%s").splitlines() == ['Revert "step 1"', 'Revert "step 3"'], reverted
+        await undone(asking, reverted)
+        missing = await asking("run_cherry_pick", rev=f"{hashes[0]} nothing")
+        assert missing.startswith("failed: There is no revision `nothing`"), missing
+        assert "range" in await asking("run_cherry_pick", rev=f"{hashes[0]} main~2..main")
+
+
+async def test_of_several_picks_one_in_conflict_leaves_the_others_to_come(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [
+        made.commit(f"step {number}", {"side.txt": f"{number}\n", f"{number}.txt": "text\n"}) for number in (0, 1)
+    ]
+    hashes.append(made.commit("apart", {"apart.txt": "text\n"}))
+    made.git("switch", "--quiet", "topic")
+    async with serving("--write", made.path) as asking:
+        stopped = await asking("run_cherry_pick", rev=" ".join(hashes[1:]))
+        assert "1 in conflict" in stopped and "; 1 commit to come]" in stopped, stopped
+        ended = await asking("continue_operation", action="continue", theirs=["side.txt"])
+        assert made.git("log", "-2", "--format=%s").splitlines() == ["apart", "step 1"], ended
+        await undone(asking, ended)
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_an_ignored_file_is_safe_from_each_of_several_picks(first: bool, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write(".gitignore", "*.log\n")
+    made.commit("ignore", {})
+    made.git("branch", "--force", "topic")
+    made.write("a.log", "theirs\n")
+    made.git("add", "--force", "a.log")
+    brings = made.commit("bring a.log")
+    other = made.commit("other", {"other.txt": "text\n"})
+    made.git("switch", "--quiet", "topic")
+    made.write("a.log", "mine\n")
+    commits = [brings, other] if first else [other, brings]
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev=" ".join(commits))
+    assert answer.startswith("failed: ") and "a.log" in answer, answer
+    assert (made.path / "a.log").read_text() == "mine\n" and "under way" not in answer

@@ -55,6 +55,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
     "merge others": ("run_merge", {"rev": "bins"}, "a.bin"),
     "pick": ("run_cherry_pick", {"rev": "texts"}, ""),
     "pick others": ("run_cherry_pick", {"rev": "bins"}, "a.bin"),
+    "pick several": ("run_cherry_pick", {"rev": "texts bins"}, "a.bin"),
     "stash": ("run_stash", {}, "a.bin"),
     "apply": ("run_stash", {"action": "apply"}, ""),
     "drop": ("run_stash", {"action": "drop"}, ""),
@@ -65,7 +66,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.share(5, slow=19)
+@pytest.mark.share(5, slow=20)
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_change_is_refused_where_it_touches_a_filtered_file(name: str, tmp_path: Path) -> None:
     made = made_lfs(tmp_path)

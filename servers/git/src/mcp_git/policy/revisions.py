@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Invalid, Refused, quote
@@ -41,6 +42,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST_REVISION = 250
+_WORD = re.compile(r"(?:[^\s{]|\{[^}]*\}?)+")
 _STAGE = re.compile(r":[0-3]")
 _LINES = re.compile(r"\s*L?(\d{1,9})(?:\s*(?:,|-|\.\.)\s*L?(\d{1,9}))?\s*", re.A)
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:|(?ai:file:/)")
@@ -76,6 +78,11 @@ class Revision:
         """Whether it is a side of a conflict in the index."""
         return self.text.startswith(":")
 
+    @property
+    def arguments(self) -> list[str]:
+        """What names it to git."""
+        return [self.text]
+
 
 @dataclass(frozen=True)
 class Range:
@@ -92,6 +99,27 @@ class Range:
     @property
     def text(self) -> str:
         return f"{self.start.text}{self.dots}{self.end.text}"
+
+    @property
+    def arguments(self) -> list[str]:
+        """What names it to git."""
+        return [self.text]
+
+
+@dataclass(frozen=True)
+class RevisionList:
+    """Several revisions, in their order."""
+
+    items: Sequence[Revision]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.arguments)
+
+    @property
+    def arguments(self) -> list[str]:
+        """What names them to git."""
+        return [item.text for item in self.items]
 
 
 @dataclass(frozen=True)
@@ -238,6 +266,19 @@ def parse_revision(text: str) -> Revision:
     if ":" in text.partition("{")[0] or not text:
         raise Invalid(f"{quote(text)} is not a revision.", "Give the path as `path`, the revision alone as `rev`.")
     return Revision(text)
+
+
+def parse_commits(text: str) -> Range | Revision | RevisionList:
+    """Return a revision, a range, or several revisions with spaces between them.
+
+    Raises:
+        Invalid: it can't be any of these.
+    """
+    # A date in the braces of a reflog may have spaces too.
+    words = _WORD.findall(text)
+    if len(words) > 1:
+        return RevisionList([parse_revision(word) for word in words])
+    return parse_range(text)
 
 
 def parse_range(text: str) -> Range | Revision:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -28,12 +28,13 @@ from mcp_git.policy import (
     RemovableWorktree,
     RepositoryPath,
     Revision,
+    RevisionList,
     parse_author,
+    parse_commits,
     parse_expectation,
     parse_message,
     parse_new_name,
     parse_paths,
-    parse_range,
     parse_revision,
 )
 from mcp_git.tools.arguments import FilePath, OptionalName, OptionalRef, OptionalRevision, WritableRepo
@@ -72,7 +73,9 @@ OnlyIf = Annotated[
 Into = Annotated[OptionalRef, Field(description="Branch to switch to, with uncommitted changes, and to stay on.")]
 
 PickedRevision = Annotated[
-    Revision | Range, trusted(parse_range), Field(description="Commit, branch, tag or range `a..b`.")
+    Revision | Range | RevisionList,
+    trusted(parse_commits),
+    Field(description="Commits, with spaces between, or a range `a..b`."),
 ]
 Mainline = Annotated[
     int | None, Field(ge=1, le=99, description="The parent, from 1 on, from which a merge commit differs.")
@@ -84,6 +87,22 @@ _adapt = rename_arguments(
 _adapt_target = rename_arguments(
     repo_path="repo", repository="repo", revision="rev", branch_name="rev", branch="rev", commit="rev", files="paths"
 )
+
+
+_rename_for_picks = rename_arguments(
+    repo_path="repo", repository="repo", revision="rev", revs="rev", branch="rev", commit="rev", commits="rev"
+)
+
+
+def _adapt_picks(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments under our names; commits may come as an array."""
+    renamed = dict(_rename_for_picks(arguments))
+    match renamed.get("rev"):
+        case [*commits] if all(isinstance(commit, str) for commit in commits):
+            renamed["rev"] = " ".join(commits)
+        case _:
+            pass
+    return renamed
 
 
 _adapt_move = rename_arguments(repo_path="repo", repository="repo", source="path", destination="to")
@@ -372,7 +391,7 @@ def run_rebase(
     return operations.plan_and_run(repo, lambda planner: planner.rebase(rev), cancel)
 
 
-@tool("Cherry-pick", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_cherry_pick",))
+@tool("Cherry-pick", effect="destroy", gate="write", adapt=_adapt_picks, work="The change", also=("git_cherry_pick",))
 def run_cherry_pick(
     operations: OperationRunner,
     cancel: CancelToken,
@@ -389,7 +408,7 @@ def run_cherry_pick(
     return operations.plan_and_run(repo, _plan_picks(["cherry-pick"], rev, mainline, into), cancel)
 
 
-@tool("Revert a commit", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_revert",))
+@tool("Revert a commit", effect="destroy", gate="write", adapt=_adapt_picks, work="The change", also=("git_revert",))
 def revert_commit(
     operations: OperationRunner,
     cancel: CancelToken,
@@ -511,11 +530,11 @@ def delete_worktree(
 
 
 def _plan_picks(
-    command: Sequence[str], rev: Revision | Range, mainline: int | None, into: Revision | None
+    command: Sequence[str], rev: Revision | Range | RevisionList, mainline: int | None, into: Revision | None
 ) -> Callable[[OperationPlanner], Operation]:
     """Return the plan to pick or revert the commits of `rev`, as `command` says."""
     arguments = [*command, "--no-gpg-sign"]
-    span = ["--no-walk", rev.text]
+    span = ["--no-walk", *rev.arguments]
     if isinstance(rev, Range):
         if rev.dots != "..":
             raise Invalid("Of a range only `a..b` is done.", "Name the commit before the first one as `a`.")

@@ -19,7 +19,7 @@ from mcp_git.engine.program.revisions import explain_failure
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer
-from mcp_git.policy import Range, Repository, Revision, parse_range
+from mcp_git.policy import Range, Repository, Revision, RevisionList, parse_range, parse_revision
 from mcp_git.repository_paths import Layout
 from mcp_git.tool_calls import format_call
 
@@ -54,8 +54,15 @@ def run_on_branch(
     _refuse_leaving(git, repository, branch.text, before, cancel)
     target = operation.arguments[-1]
     names = [target]
-    if isinstance(operation.revision, Range):
-        names = [operation.revision.start.text, operation.revision.end.text]
+    target_count = 1
+    match operation.revision:
+        case Range(start=start, end=end):
+            names = [start.text, end.text]
+        case RevisionList(items=items):
+            names = [item.text for item in items]
+            target_count = len(names)
+        case _:
+            pass
     try:
         commits = [_resolve(git, repository, name, cancel) for name in names]
     except GitFailed as failure:
@@ -66,14 +73,18 @@ def run_on_branch(
     try:
         run(FileOperation([*_SWITCH, branch.text], revision=branch, undo_calls=tuple, overwritten_paths=["."]))
         arrival.entries = read_status(git, repository, cancel, layout=layout).entries
-        name = "..".join(commits)
-        if len(commits) == 1:
-            name = _name_target(git, repository, target, commits[0], before, cancel)
+        resolved: Range | Revision | RevisionList
+        if isinstance(operation.revision, RevisionList):
+            resolved = RevisionList([parse_revision(commit) for commit in commits])
+        elif len(commits) == 1:
+            resolved = parse_range(_name_target(git, repository, target, commits[0], before, cancel))
+        else:
+            resolved = parse_range("..".join(commits))
         return run(
             replace(
                 operation,
-                arguments=[*operation.arguments[:-1], name],
-                revision=parse_range(name),
+                arguments=[*operation.arguments[:-target_count], *resolved.arguments],
+                revision=resolved,
                 return_calls=[return_call],
             )
         )

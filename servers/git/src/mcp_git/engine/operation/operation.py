@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from mcp_batteries.errors import Conflict, Refused, quote
-from mcp_git.policy import Range, Revision
+from mcp_git.policy import Range, Revision, RevisionList
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import ToolCall
 
@@ -101,7 +101,7 @@ class Operation:
 
     arguments: Sequence[str]
     stdin: bytes = b""
-    revision: Revision | Range | None = None
+    revision: Revision | Range | RevisionList | None = None
     undo_calls: Callable[[], Sequence[ToolCall]] | None = None
     undo_kind: UndoKind = UndoKind.KEEP
     overwritten_paths: Sequence[str] = ()
@@ -204,7 +204,7 @@ class PickOperation(Operation):
     """Brings commits to a branch: a merge, rebase, cherry-pick or revert.
 
     Attributes:
-        on_branch: the branch to be on first; its last argument is `revision`, as HEAD is before. HEAD goes back if
+        on_branch: the branch to be on first; its last arguments are `revision`, as HEAD is before. HEAD goes back if
             nothing comes of the operation.
         return_calls: the calls that lead back from that branch.
         git_options: options of git itself, before the command.

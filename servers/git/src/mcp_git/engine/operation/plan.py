@@ -51,6 +51,7 @@ from mcp_git.policy import (
     Repository,
     RepositoryPath,
     Revision,
+    RevisionList,
     expect,
     parse_ref,
     parse_remote_name,
@@ -642,7 +643,7 @@ class OperationPlanner:
     def pick(
         self,
         arguments: Sequence[str],
-        revision: Revision | Range,
+        revision: Revision | Range | RevisionList,
         span: Sequence[str],
         on_branch: Revision | None = None,
         mainline: int | None = None,
@@ -660,7 +661,7 @@ class OperationPlanner:
         base = self._find_hash(f"{revision.text}^{{commit}}") if arguments[0] == "rebase" else ""
         options = [f"--mainline={mainline}"] if mainline else []
         return PickOperation(
-            [*arguments, *options, revision.text],
+            [*arguments, *options, *revision.arguments],
             revision=revision,
             # Git itself keeps them, but where it fails half-way a call that leads back writes all files again.
             overwritten_paths=["."],

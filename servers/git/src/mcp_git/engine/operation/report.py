@@ -279,7 +279,9 @@ class _Report:
         revision = self.operation.revision
         if self.operation.command != "cherry-pick" or revision is None:
             return {}
-        revisions = [revision.text] if isinstance(revision, Range) else ["--no-walk", revision.text]
+        revisions = revision.arguments
+        if not isinstance(revision, Range):
+            revisions = ["--no-walk", *revisions]
         try:
             commits = self._list_commits(revisions)
         except GitFailed:

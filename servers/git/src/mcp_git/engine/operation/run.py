@@ -59,7 +59,7 @@ from mcp_git.engine.work_tree.in_progress import (
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer
-from mcp_git.policy import Expectation, Range, Repository, Revision, WritableRepository
+from mcp_git.policy import Expectation, Range, Repository, Revision, RevisionList, WritableRepository
 from mcp_git.repository_paths import Layout
 
 __all__ = ["OperationRunner"]
@@ -166,17 +166,19 @@ def _refuse_losing_first_files(status: Status) -> None:
         )
 
 
-def _list_sides(operation: PickOperation) -> Sequence[str]:
-    """Return the commits before and after what a cherry-pick or a revert does; none if it names no commit."""
+def _list_sides(operation: PickOperation) -> Sequence[Sequence[str]]:
+    """Return the commits before and after each change that a cherry-pick or a revert makes once more."""
     match operation.revision:
         case Range(start=start, end=end):
-            sides = [start.text, end.text]
+            sides = [[start.text, end.text]]
         case Revision(text=text):
-            sides = [f"{text}^{operation.mainline}", text]
+            sides = [[f"{text}^{operation.mainline}", text]]
+        case RevisionList(items=items):
+            sides = [[f"{item.text}^{operation.mainline}", item.text] for item in items]
         case None:
             return []
     if operation.command == "revert":
-        sides.reverse()
+        return [side[::-1] for side in sides]
     return sides
 
 
@@ -233,8 +235,7 @@ class _Run:
             self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
         elif isinstance(operation.revision, Revision) and self._checks_out_commit() and self._is_sparse_checkout():
             self._refuse_overwriting(operation.revision, ["."], even_same_content=True)
-        comparison = self._compare_with_brought()
-        if comparison:
+        for comparison in self._compare_with_brought():
             refuse_overwriting_ignored(self.git, self.repository, self.layout, comparison, self.cancel)
         commits = self._list_repeated_commits()
         if commits:
@@ -285,8 +286,8 @@ class _Run:
             case _:
                 pass
 
-    def _compare_with_brought(self) -> Sequence[str]:
-        """Return the arguments of `diff-tree` that say which files the commits bring; none where there are none."""
+    def _compare_with_brought(self) -> Sequence[Sequence[str]]:
+        """Return the arguments of each `diff-tree` that says which files commits bring."""
         operation = self.operation
         revision = operation.revision
         if revision is None or operation.ends_in_progress:
@@ -295,13 +296,13 @@ class _Run:
             case "cherry-pick" | "revert" if isinstance(operation, PickOperation):
                 return _list_sides(operation)
             case "reset" if "--keep" in operation.arguments:
-                return ["HEAD", revision.text]
+                return [["HEAD", revision.text]]
             case "switch" | "rebase":
-                return ["HEAD", revision.text]
+                return [["HEAD", revision.text]]
             case "merge":
-                return ["--merge-base", "HEAD", revision.text]
+                return [["--merge-base", "HEAD", revision.text]]
             case "stash" if operation.arguments[1] in ("apply", "pop"):
-                return [f"{revision.text}^1", revision.text]
+                return [[f"{revision.text}^1", revision.text]]
             case _:
                 return []
 
@@ -320,7 +321,7 @@ class _Run:
             case "cherry-pick" | "revert" if isinstance(revision, Range):
                 span = [revision.text]
             case "cherry-pick" | "revert":
-                span = ["--no-walk", revision.text]
+                span = ["--no-walk", *revision.arguments]
             case "rebase":
                 span = [f"{revision.text}..HEAD"]
             case _:
@@ -335,9 +336,8 @@ class _Run:
         return find_start(self.layout) or "HEAD"
 
     def _refuse_contents_of_pick(self, check: ContentCheck, operation: PickOperation) -> None:
-        sides = _list_sides(operation)
-        if sides:
-            check.refuse_writing(*sides)
+        for before, after in _list_sides(operation):
+            check.refuse_writing(before, after)
 
     def _refuse_contents_of_stash(self, check: ContentCheck, revision: str) -> None:
         match self.operation.arguments[1]:
@@ -420,7 +420,7 @@ class _Run:
         operation = self.operation
         if "--no-merges" not in operation.arguments or operation.revision is None:
             return []
-        arguments = ["rev-list", "--merges", operation.revision.text, "--"]
+        arguments = ["rev-list", "--merges", *operation.revision.arguments, "--"]
         return self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128)).text.split()
 
     def _refresh_index(self) -> None:

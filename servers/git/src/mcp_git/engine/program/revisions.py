@@ -12,7 +12,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.git_binary import missing_contents
-from mcp_git.policy import Range, Repository, Revision
+from mcp_git.policy import Range, Repository, Revision, RevisionList
 from mcp_git.repository_paths import Layout, read_small_file
 
 __all__ = [
@@ -90,7 +90,11 @@ def explained_failures(
 
 
 def explain_failure(
-    failure: GitFailed, git: Git, repository: Repository, named: Revision | Range | None, cancel: CancelToken
+    failure: GitFailed,
+    git: Git,
+    repository: Repository,
+    named: Revision | Range | RevisionList | None,
+    cancel: CancelToken,
 ) -> Problem:
     """Return what a failure of git means to the caller who named a revision."""
     if is_of_missing_contents(failure, git, repository):
@@ -151,13 +155,15 @@ def explained_missing_contents(git: Git, repository: Repository) -> Generator[No
         raise
 
 
-def _list_revisions(named: Revision | Range | None) -> list[Revision]:
+def _list_revisions(named: Revision | Range | RevisionList | None) -> list[Revision]:
     """Return the revisions that a caller named, without sides of a conflict."""
     match named:
         case None:
             return []
         case Range(start=start, end=end):
             revisions = [start, end]
+        case RevisionList(items=items):
+            revisions = items
         case Revision():
             revisions = [named]
     return [revision for revision in revisions if not revision.is_conflict_side]
