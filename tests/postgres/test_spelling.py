@@ -37,7 +37,7 @@ TYPOS = {
     "SELECT 'x'::string": "`text`",
     'SELECT * FROM orders WHERE "iid" = 1': "Text stands in single quotes: 'iid'. Perhaps you meant",
     'SELECT "Name" FROM customers': "Did you mean `name`? In quotes its capitals count.",
-    "SELECT zzzz FROM customers": "There are: `id`, `name`.",
+    "SELECT zzzz FROM customers": "`customers` (id, name)",
     "hello": "queries only: SELECT, WITH",
     "SELECT * FROM order": "Did you mean `orders`",
     "SELECT id, FROM orders": "There is a comma too many before it.",
@@ -71,7 +71,7 @@ TYPOS = {
     'SELECT * FROM "sub/orders.csv"': "`copy_from_file`", "SELECT * FROM orders.json": "`copy_from_file`",
     "SELECT id + 1 AS next FROM orders WHERE next > 1": "`next` names an output",
     "SELECT name, count(*) many FROM customers GROUP BY name HAVING many > 1": "`many` names an output",
-    "SELECT sum(amonut) AS amonut FROM orders": "There are: `id`.",
+    "SELECT sum(amonut) AS amonut FROM orders": "`orders` (id)",
     "SELECT naem FROM customers WHERE naem = 'x'": "customers.name",
     "SELECT date_trunc(month, now())": "date_trunc('month', ...)", "SELECT datediff(day, now(), now())": "a - b",
     "SELECT 1::integr": "`integer`", "SHOW server_versio": "`server_version`",
@@ -183,7 +183,7 @@ MOVES = {
     "INSERT INTO maker (founded) VALUES (1)": "Give it a value.",
     "INSERT INTO maker VALUES (2, 'Peru', 1)": "ON CONFLICT DO UPDATE SET",
     "INSERT INTO maker VALUES (2, 'Chile', -1)": "`get_table` shows the check.",
-    "INSERT INTO maker (nothing) VALUES (1)": "There are: `country`, `founded`, `maker_id`.",
+    "INSERT INTO maker (nothing) VALUES (1)": "`maker` (maker_id, country, founded)",
     "INSERT INTO maker VALUES ('x', 'Chile', 1)": "a value of that type",
     "UPDATE product SET price = 1 / 0": "nullif(b, 0)",
     "UPDATE product SET price = 99999999999": "choose a larger type",
@@ -203,7 +203,8 @@ async def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(seed: int
     async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
         for tool, several in NAMED.items():
             for sql, meant in (pair for statement in several for pair in misspelt(statement, seed)):
-                said = text_of(await wire.call(tool, sql=sql)).replace('"', "`").replace(".", "`")
+                answer = text_of(await wire.call(tool, sql=sql)).partition("Tables of")[0]
+                said = answer.replace('"', "`").replace(".", "`")
                 asked = said.partition("Did you mean")[2] or said.partition("Perhaps you meant")[2]
                 assert f"`{meant}`" in asked, f"{sql}: {said}"
 
@@ -458,7 +459,7 @@ async def test_a_name_without_its_schema_means_the_same_in_all_tools(tmp_path: P
             said = text_of(await wire.call("query_rows", sql="SELECT * FROM other"))
             assert "Did you mean `early.other` or `late.other`?" in said, said
             said = text_of(await wire.call("query_rows", sql="SELECT wrong FROM public.one"))
-            assert "There are: `id`." in said, said
+            assert "`one` (id)" in said or "`public.one` (id)" in said, said
             for tool, more in (("get_table", {}), ("copy_from_file", {"file": "one.csv"})):
                 said = text_of(await wire.call(tool, table="other", **more))
                 assert "Name one of them: `early.other`, `late.other`." in said, said
@@ -503,6 +504,36 @@ async def test_a_table_that_is_not_there_is_answered_with_those_that_are() -> No
         base.run("CREATE TABLE secret (pay integer)")
         said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
         assert "kunde" in said and "pg_stat" not in said and "secret" not in said, said
-        base.run("".join(f"CREATE TABLE {letter * 9} (x integer);" for letter in "abcdefghi"), "owner")
+        base.run("".join(f"CREATE TABLE {letter * 9} (x integer);" for letter in "abcdefghijklmnopqrstu"), "owner")
         said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
         assert "Tables of" not in said and "`search_schema`" in said, said
+        for sql in ("SELECT * FROM kunden", "SELECT n FROM kunde"):
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert re.search(r'Of its \d+ tables: `(public\.)?kunde` \(id, "Name"\)\.', said), said
+
+
+async def test_a_wrong_guess_in_any_tool_is_answered_with_tables_and_columns_and_changes_nothing() -> None:
+    base = make(MAKERS)
+    tables = ("maker` (maker_id, country, founded)", "product` (product_id, made_by, price, weight)")
+    first = "UPDATE maker SET country = 'x'; "
+    guesses = [
+        ("query_rows", "SELECT 1 FROM products"),
+        ("query_rows", "SELECT title FROM product"),
+        ("query_rows", "SELECT proice FROM product"),
+        ("write_rows", first + "UPDATE products SET price = 1"),
+        ("write_rows", first + "UPDATE product SET title = 1"),
+        ("write_rows", first + "INSERT INTO product (title) VALUES (1)"),
+        ("edit_schema", "CREATE TABLE a (b int); CREATE INDEX x ON products (price)"),
+        ("edit_schema", "CREATE TABLE a (b int); CREATE INDEX x ON product (title)"),
+    ]
+    state = "SELECT country FROM maker ORDER BY 1", "SELECT count(*) FROM pg_class"
+    before = [base.rows(sql) for sql in state]
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        for tool, sql in guesses:
+            for name, arguments in ((tool, {"sql": sql}), ("run_script", {"script": f"{tool}({{sql: `{sql}`}})"})):
+                answer = await wire.call(name, **arguments)
+                assert answer["isError"] and all(table in text_of(answer) for table in tables), text_of(answer)
+        answer = await wire.call("get_table", table="products")
+        assert "Did you mean `product`?" in text_of(answer), text_of(answer)
+        assert all(table in text_of(answer) for table in tables), text_of(answer)
+    assert [base.rows(sql) for sql in state] == before

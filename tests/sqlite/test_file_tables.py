@@ -385,7 +385,8 @@ async def test_a_change_tells_how_it_read_files(tmp_path: Path) -> None:
 def test_a_column_that_a_file_lacks_is_not_that_of_a_table_of_its_name(worker: Worker) -> None:
     run(worker.path, "CREATE TABLE bank (amount)")
     worker.write("bank.csv", "Day,Betrag\n1,2\n")
-    assert "`bank.csv` has: `Day`, `Betrag`." in worker.refused('SELECT amonut FROM "bank.csv"')
+    said = worker.refused('SELECT amonut FROM "bank.csv"')
+    assert 'Tables of this database: `"bank.csv"` (Day, Betrag), `bank` (amount)' in said
     assert "It is a column of `bank`." in worker.refused('SELECT amount FROM "bank.csv"')
     assert "Did you mean `amount`?" in worker.refused("SELECT amonut FROM bank")
 

@@ -299,7 +299,8 @@ async def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(tmp_path:
         for tool, several in statements.items():
             for sql, meant in (pair for statement in several for pair in misspelt(statement, seed)):
                 answer = text_of(await wire.request("tools/call", {"name": tool, "arguments": {"sql": sql}}))
-                assert f"`{meant}`" in answer.partition("Did you mean")[2], f"{sql}: {answer}"
+                question = answer.partition("Did you mean")[2].partition("Tables of")[0]
+                assert f"`{meant}`" in question, f"{sql}: {answer}"
 
 
 async def test_what_sqlite_refuses_is_answered_with_the_next_move(tmp_path: Path) -> None:
@@ -310,8 +311,8 @@ async def test_what_sqlite_refuses_is_answered_with_the_next_move(tmp_path: Path
         "INSERT INTO maker (country) VALUES ('Peru')": "ON CONFLICT DO UPDATE SET",
         "INSERT INTO maker VALUES (2, 'Chile', -1)": "pass the check",
         "INSERT INTO maker VALUES ('x', 'Chile', 1)": "whole numbers",
-        "INSERT INTO maker VALUES (2, 'Chile')": "`maker` has: `maker_id`, `country`, `founded`.",
-        "INSERT INTO maker (zzzz) VALUES (1)": "`maker` has: `maker_id`, `country`, `founded`.",
+        "INSERT INTO maker VALUES (2, 'Chile')": "`maker` (maker_id, country, founded), `expensive` (",
+        "INSERT INTO maker (zzzz) VALUES (1)": "`maker` (maker_id, country, founded), `expensive` (",
         "UPDATE maker SET weight = 1": "It is a column of `expensive`, `product`.",
         "UPDATE maker SET founded = 1 WHERE p.country = 1": "No table of the statement is called `p`.",
         "UPDATE expensive SET price = 1": "Change the tables that it shows",
@@ -377,12 +378,50 @@ async def test_a_table_that_is_not_there_is_answered_with_those_that_are(tmp_pat
             said = text_of(await wire.call(tool, sql=sql))
             assert 'Tables of this database: `"Alle Kunden"` (id), `broken`, `kunde` (id, "Name ""x""").' in said, said
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"CREATE TABLE wide ({', '.join(f'column_{number}' for number in range(60))})")
+        connection.execute(f"CREATE TABLE wide ({', '.join(f'column_{number}' for number in range(90))})")
     async with served(path) as wire:
         said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
-        assert 'Tables of this database: `"Alle Kunden"`, `broken`, `kunde`, `wide`.' in said, said
+        assert '`"Alle Kunden"` (id), `broken`, `kunde` (id, "Name ""x"""), `wide` (90 columns).' in said, said
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("".join(f"CREATE TABLE {letter * 9} (x);" for letter in "abcdefgh"))
+        connection.executescript("".join(f"CREATE TABLE {letter * 9} (x);" for letter in "abcdefghijklmnopqr"))
     async with served(path) as wire:
         said = text_of(await wire.call("query_rows", sql="SELECT * FROM orders"))
         assert "Tables of" not in said and "`list_tables`" in said, said
+        said = text_of(await wire.call("query_rows", sql="SELECT * FROM kunden"))
+        assert 'Of its 22 tables: `"Alle Kunden"` (id), `kunde` (id, "Name ""x""").' in said, said
+
+
+async def test_a_wrong_guess_in_any_tool_is_answered_with_tables_and_columns_and_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(MAKERS)
+    before = path.read_bytes()
+    tables = (
+        "`expensive` (product_id, made_by, price, weight)",
+        "`maker` (maker_id, country, founded)",
+        "`product` (product_id, made_by, price, weight)",
+    )
+    first = "UPDATE maker SET country = 'x'; "
+    guesses = [
+        ("query_rows", "SELECT 1 FROM products"),
+        ("query_rows", "SELECT title FROM product"),
+        ("query_rows", "SHOW TABLES"),
+        ("write_rows", first + "UPDATE products SET price = 1"),
+        ("write_rows", first + "UPDATE product SET title = 1"),
+        ("write_rows", first + "INSERT INTO product (title) VALUES (1)"),
+        ("write_rows", first + "INSERT INTO product VALUES (1)"),
+        ("edit_schema", "CREATE TABLE a (b); CREATE INDEX x ON products (price)"),
+        ("edit_schema", "CREATE TABLE a (b); CREATE INDEX x ON product (title)"),
+    ]
+    async with served(path, "--write", "--ddl") as wire:
+        for tool, sql in guesses:
+            answer = await wire.call(tool, sql=sql)
+            assert answer["isError"] and all(table in text_of(answer) for table in tables), text_of(answer)
+            answer = await wire.call("run_script", script=f"{tool}({{sql: `{sql}`}})")
+            assert answer["isError"] and all(table in text_of(answer) for table in tables), text_of(answer)
+        answer = await wire.call("get_table", table="products")
+        assert "Did you mean `product`?" in text_of(answer), text_of(answer)
+        assert all(table in text_of(answer) for table in tables), text_of(answer)
+    assert path.read_bytes() == before

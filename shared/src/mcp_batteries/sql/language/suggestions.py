@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 __all__ = [
     "KEYWORDS",
@@ -12,13 +12,15 @@ __all__ = [
     "RESERVED",
     "explain_parameter_style",
     "explain_syntax_error",
+    "find_similar",
+    "join_sentences",
     "name_tables",
     "suggest_similar",
 ]
 
-# Tables that are told where one is missing, and the columns of all together.
-MAX_NAMED_TABLES = 10
-_MAX_NAMED_COLUMNS = 60
+# Tables that are told where a name is missing, and the columns of all together.
+MAX_NAMED_TABLES = 20
+_MAX_NAMED_COLUMNS = 80
 
 # These words are misspelt often enough to be worth a suggestion.
 KEYWORDS = (
@@ -131,33 +133,55 @@ def explain_parameter_style(sql: str, own: str, name: str = "") -> str:
     return re.sub("' *'", "'…'", foreign[0])
 
 
-def suggest_similar(word: str, names: Sequence[str], cutoff: float = 0.5) -> str:
+def suggest_similar(word: str, names: Sequence[str], cutoff: float = 0.6) -> str:
     """Return a question with at most three words similar to `word`, ignoring case; empty if there are none."""
+    similar = find_similar(word, names, cutoff)
+    if not similar:
+        return ""
+    return f"Did you mean {' or '.join(f'`{name}`' for name in similar)}?"
+
+
+def find_similar(word: str, names: Sequence[str], cutoff: float = 0.6) -> list[str]:
+    """Return at most three words similar to `word`, ignoring case, the most similar first."""
     import difflib
 
     by_fold = {item.casefold(): item for item in names}
-    similar = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=cutoff)
-    if not similar:
-        return ""
-    return f"Did you mean {' or '.join(f'`{by_fold[item]}`' for item in similar)}?"
+    return [by_fold[item] for item in difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=cutoff)]
 
 
-def name_tables(tables: Mapping[str, Sequence[str]]) -> str:
-    """Say which tables there are, with their columns: a guess then costs no look; empty where there are many.
+def name_tables(tables: Mapping[str, Sequence[str]], concerned: Collection[str], total: int) -> str:
+    """Say which tables there are, those concerned first, with columns: a wrong guess then costs no further look.
+
+    Of tables for whose columns there is no space only the number of these is said.
 
     Args:
-        tables: each name and its columns, as SQL spells them.
+        tables: each name and its columns, as SQL spells them; where they are many, only those concerned.
+        concerned: those that a statement names, or may mean.
+        total: how many tables there are.
     """
-    if not 0 < len(tables) <= MAX_NAMED_TABLES:
+    if not tables:
         return ""
-    names = [f"`{table}`" for table in tables]
-    if sum(map(len, tables.values())) <= _MAX_NAMED_COLUMNS:
-        names = [_name_with_columns(table, columns) for table, columns in tables.items()]
-    return f"Tables of this database: {', '.join(names)}."
+    space = _MAX_NAMED_COLUMNS
+    descriptions: list[str] = []
+    for table in sorted(tables, key=lambda table: table not in concerned):
+        columns = tables[table]
+        has_space = len(columns) <= space
+        if has_space:
+            space -= len(columns)
+        descriptions.append(_describe_table(table, columns, has_columns=has_space))
+    scope = "Tables of this database" if len(tables) == total else f"Of its {total:,} tables"
+    return f"{scope}: {', '.join(descriptions)}."
 
 
-def _name_with_columns(table: str, columns: Sequence[str]) -> str:
-    """Return a table with its columns; a view that can't be read has none."""
-    if columns:
-        return f"`{table}` ({', '.join(columns)})"
-    return f"`{table}`"
+def join_sentences(*sentences: str) -> str:
+    """Return the sentences that are not empty as one text."""
+    return " ".join(filter(None, sentences))
+
+
+def _describe_table(table: str, columns: Sequence[str], *, has_columns: bool) -> str:
+    """Return a table with its columns, or their number; a view that can't be read has none."""
+    if not columns:
+        return f"`{table}`"
+    if not has_columns:
+        return f"`{table}` ({len(columns)} columns)"
+    return f"`{table}` ({', '.join(columns)})"

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.sql.language import suggestions
-from mcp_batteries.sql.language.identifiers import quote_identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier, unquote_identifier
+from mcp_batteries.sql.results.rows import to_compact_json
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, WHOLE_SCHEMA_LISTED
 from mcp_postgres.engine.catalog.relation_sql import IS_OF_EXTENSION, IS_READABLE, USER_SCHEMA
 from mcp_postgres.engine.catalog.syntax_suggestions import (
@@ -34,11 +35,14 @@ _MAX_NAMES = 20_000
 
 # How like two names are that one may be meant by the other, from 0 to 1.
 _MIN_SIMILARITY = 0.7
-# Columns that are told where none is like the one that is missing.
+_MAX_SUGGESTIONS = 3
+# Columns that are told of a table of which the role may not read all.
 _MAX_COLUMNS = 60
 _WORD_FOR_TABLE = re.compile(r"\b(?:FROM|JOIN)\s+(user|session_user)\b", re.I)
 _POSTGRES_SUGGESTION = re.compile(r'Perhaps you meant to reference the (?:table alias|column) "([^"]+)"')
 
+# The name of a table behind that of its schema, in quotes where SQL needs them.
+_LAST_PART = re.compile(r'(?:"(?:[^"]|"")+"|[^."]+)\Z')
 # A name that SQL takes without quotes.
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -50,15 +54,20 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(c.rel
     {USER_SCHEMA}
     AND {RELATION_LISTED} AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MAX_NAMES}) x
 """
-# The tables and views of a list, with their columns; one more than is told if there is.
+# How many tables and views a list has, and some of them with their columns: all, if they are few, else those that $1,
+# a list in JSON, or the statement $2 names. Those of extensions are listed where the statement names them.
+_IN_STATEMENT = "strpos(lower($2), lower(c.relname)) > 0"
 _RELATIONS_WITH_COLUMNS = f"""
-SELECT coalesce(json_object_agg(x.spelled, x.columns ORDER BY x.spelled), '{{}}')::text FROM (SELECT CASE WHEN
-    pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname) END AS spelled,
-    (SELECT coalesce(json_agg(quote_ident(a.attname) ORDER BY a.attnum), '[]') FROM pg_attribute a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
+WITH listed AS (SELECT c.oid, {_IN_STATEMENT} AS is_named, CASE WHEN pg_table_is_visible(c.oid) THEN
+    quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname) END AS spelled
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
     AND NOT c.relispartition AND {USER_SCHEMA} AND {RELATION_LISTED} AND has_schema_privilege(n.oid, 'USAGE')
-    AND {IS_READABLE} AND NOT {IS_OF_EXTENSION} LIMIT {suggestions.MAX_NAMED_TABLES + 1}) x
+    AND {IS_READABLE} AND ({_IN_STATEMENT} OR NOT {IS_OF_EXTENSION})), total AS (SELECT count(*) AS count FROM listed)
+SELECT json_build_object('total', (SELECT count FROM total), 'tables', coalesce(json_object_agg(l.spelled,
+    (SELECT coalesce(json_agg(quote_ident(a.attname) ORDER BY a.attnum), '[]') FROM pg_attribute a
+        WHERE a.attrelid = l.oid AND a.attnum > 0 AND NOT a.attisdropped) ORDER BY l.spelled), '{{}}'))::text
+    FROM listed l, total WHERE total.count <= {suggestions.MAX_NAMED_TABLES} OR l.is_named
+    OR l.spelled IN (SELECT json_array_elements_text($1::json))
 """
 _INDEXES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'i', 'I'")
 _SEQUENCES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'S'")
@@ -174,23 +183,38 @@ async def _suggest_names(session: Session, missing: MissingName, sql: str) -> st
             return advice
     by_postgres = _POSTGRES_SUGGESTION.search(missing.fix)
     if by_postgres:
-        return _repeat_suggestion(by_postgres[1].rpartition(".")[2], missing, syntax)
+        suggestion = _repeat_suggestion(by_postgres[1].rpartition(".")[2], missing, syntax)
+        return suggestions.join_sentences(suggestion, await _name_tables(session, missing, sql, ()))
     if missing.kind not in _NAME_QUERIES:
         return syntax
-    lists_all = missing.kind == "column" and not syntax
-    return (
-        await _explain_field(session, missing, sql)
-        or await _suggest_similar(session, missing, sql, lists_all=lists_all)
-        or syntax
-        or await _name_tables(session, missing)
-    )
+    advice = await _explain_field(session, missing, sql) or await _explain_types(session, missing, sql)
+    if advice:
+        return advice
+    similar = (await _find_similar_names(session, missing, sql))[:_MAX_SUGGESTIONS]
+    if not similar and syntax:
+        return syntax
+    question = f"Did you mean {' or '.join(map(quote, similar))}?" if similar else ""
+    return suggestions.join_sentences(question, await _name_tables(session, missing, sql, similar))
 
 
-async def _name_tables(session: Session, missing: MissingName) -> str:
-    """Return which tables and views there are, where one is missing and no alias; empty where there are many."""
-    if missing.kind != "relation" or "missing FROM-clause" in missing.failure:
+async def _name_tables(session: Session, missing: MissingName, sql: str, similar: Sequence[str]) -> str:
+    """Return which tables and views there are with their columns, where one of these is missing and no alias."""
+    if missing.kind not in ("relation", "column") or "missing FROM-clause" in missing.failure:
         return ""
-    return suggestions.name_tables(await fetch_json(session, _RELATIONS_WITH_COLUMNS))
+    listed = await fetch_json(session, _RELATIONS_WITH_COLUMNS, to_compact_json(similar), sql)
+    named = [table for table in listed["tables"] if _names_table(sql, table)]
+    tables: dict[str, list[str]] = listed["tables"]
+    if listed["total"] > suggestions.MAX_NAMED_TABLES:
+        tables = {table: columns for table, columns in tables.items() if table in (*similar, *named)}
+    return suggestions.name_tables(tables, [*similar, *named], listed["total"])
+
+
+def _names_table(sql: str, spelled: str) -> bool:
+    """Return whether a statement names a table, with or without its schema."""
+    last_part = _LAST_PART.search(spelled)
+    assert last_part is not None, "a spelled name has a part"
+    name = unquote_identifier(last_part[0])
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.I) is not None
 
 
 async def _explain_field(session: Session, missing: MissingName, sql: str) -> str:
@@ -204,24 +228,20 @@ async def _explain_field(session: Session, missing: MissingName, sql: str) -> st
     return f"Of a column that is a row a part is `({key}).part`, of one with JSON `{key} ->> 'part'`."
 
 
-async def _suggest_similar(session: Session, missing: MissingName, sql: str, *, lists_all: bool) -> str:
-    """Return the names that are most like the one that is missing; all, if that is wanted and they are few."""
+async def _explain_types(session: Session, missing: MissingName, sql: str) -> str:
+    """Return what to do where a function is there, for other types; else empty."""
+    key = _name_key(missing.name.rpartition(".")[2])
+    if missing.kind == "function" and key in await _read_names(session, missing.kind, sql):
+        return f"`{key}` takes other types: a cast is `value::type`."
+    return ""
+
+
+async def _find_similar_names(session: Session, missing: MissingName, sql: str) -> list[str]:
+    """Return the names that are most like the one that is missing, as SQL spells them."""
     key = _name_key(missing.name.rpartition(".")[2])
     names_by_key = await _read_names(session, missing.kind, sql)
-    if missing.kind == "function" and key in names_by_key:
-        return f"`{key}` takes other types: a cast is `value::type`."
     # A dot may be part of the name.
-    similar = names_by_key.get(_name_key(missing.name)) or _find_similar(key, names_by_key)
-    if similar:
-        return f"Did you mean {' or '.join(map(quote, similar[:3]))}?"
-    if not lists_all:
-        return ""
-    names: set[str] = set()
-    for spelled_names in names_by_key.values():
-        names.update(spelled_names)
-    if not 0 < len(names) <= _MAX_COLUMNS:
-        return ""
-    return f"There are: {', '.join(map(quote, sorted(names)))}."
+    return names_by_key.get(_name_key(missing.name)) or _find_similar(key, names_by_key)
 
 
 def _spell_names(rows: list[dict[str, Any]]) -> dict[str, str]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
 from mcp_batteries.sql.language.suggestions import (
-    MAX_NAMED_TABLES,
     explain_parameter_style,
     explain_syntax_error,
-    name_tables,
+    find_similar,
+    join_sentences,
     suggest_similar,
 )
 from mcp_sqlite.worker.connection.database import Database
@@ -121,6 +121,8 @@ def find_hint(database: Database | None, message: str, sql: str) -> str:
         return ""
     if _WRONG_PARAMETERS.search(message):
         return explain_parameters(find_placeholders(sql))
+    if _OTHER_TOOLS.match(message):
+        return join_sentences("`list_tables` and `get_table` tell what there is.", lookup.name_tables(database, ()))
     hint = _explain_missing_thing(database, message, sql) or _explain_message(message)
     return hint or _find_hint_in_sql(database, message, _TEXT_OR_COMMENT.sub(_blank_out, sql))
 
@@ -211,8 +213,6 @@ def _explain_message(message: str) -> str:
         return "Say how many: `WHERE embedding MATCH ? AND k = 10 ORDER BY distance`."
     if message == "integer overflow":
         return "It is beyond 64 bits: `total(column)` adds in floating point, of which 15 digits are exact."
-    if _OTHER_TOOLS.match(message):
-        return "`list_tables` and `get_table` tell what there is."
     return ""
 
 
@@ -295,8 +295,6 @@ _PARTS_OF_TABLES = (
     "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type IN ('index', 'trigger') AND sql <> ''"
 )
 _OBJECTS = "SELECT name, tbl_name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL"
-# Columns that are listed of the tables that a statement names.
-_MAX_LISTED_COLUMNS = 60
 _MAX_LISTED_KEYS = 5
 _HOW_TO_FIND_NAMES = "`list_tables` and `get_table` tell the names."
 _MIN_FUNCTION_SIMILARITY = 0.7
@@ -316,23 +314,21 @@ def _find_intended_name(database: Database, message: str, sql: str) -> str:
             functions = database.run_internal("SELECT DISTINCT name FROM pragma_function_list")
             return suggest_similar(name, [str(function) for (function,) in functions], _MIN_FUNCTION_SIMILARITY)
         case "no such table" | "no such view":
-            table = name.rpartition(".")[2]
-            tables = map(spell_identifier, lookup.list_table_names(database))
-            return suggest_similar(table, [*tables]) or _name_tables(database) or _HOW_TO_FIND_NAMES
+            return _explain_missing_table(database, name.rpartition(".")[2], sql)
         case "no such column":
             return _explain_missing_column(database, name, sql)
         case _:
             return _explain_inserted_columns(database, message) or _find_remedy(message)
 
 
-def _name_tables(database: Database) -> str:
-    """Return which tables and views there are; empty where there are many."""
-    names = lookup.list_table_names(database)
-    if len(names) > MAX_NAMED_TABLES:
-        return ""
-    return name_tables(
-        {spell_identifier(name): [*map(spell_identifier, lookup.list_column_names(database, name))] for name in names}
-    )
+def _explain_missing_table(database: Database, name: str, sql: str) -> str:
+    """Return what was meant by the name of a table, and which tables there are."""
+    tables = lookup.list_table_names(database)
+    spellings = [spell_identifier(table) for table in tables]
+    similar = find_similar(name, spellings)
+    concerned = [*similar, *map(spell_identifier, lookup.find_named_tables(sql, tables))]
+    names = lookup.name_tables(database, concerned)
+    return join_sentences(suggest_similar(name, spellings), names) or _HOW_TO_FIND_NAMES
 
 
 def _explain_inserted_columns(database: Database, message: str) -> str:
@@ -342,7 +338,8 @@ def _explain_inserted_columns(database: Database, message: str) -> str:
         return _suggest_column(database, missing_column[2], [missing_column[1]], [])
     miscounted = re.fullmatch(r"table (.+) has \d+ columns? but \d+ values? were supplied", message)
     if miscounted is not None:
-        return f"Name those that you give values for. {_list_columns(database, [miscounted[1]])}".strip()
+        names = lookup.name_tables(database, [spell_identifier(miscounted[1])])
+        return join_sentences("Name those that you give values for.", names)
     return ""
 
 
@@ -406,27 +403,15 @@ def _suggest_column(database: Database, name: str, named: Sequence[str], others:
     if qualifier and column.casefold() in map(str.casefold, columns):
         return f"No table of the statement is called `{qualifier}`."
     suggestion = suggest_similar(column, [*map(spell_identifier, columns)])
-    if suggestion:
-        return suggestion
     owners = [f"`{table}`" for table in others if _has_column(database, table, column)]
-    if owners:
-        return f"It is a column of {', '.join(owners[:3])}."
-    return _list_columns(database, named) or _HOW_TO_FIND_NAMES
+    if owners and not suggestion:
+        suggestion = f"It is a column of {', '.join(owners[:3])}."
+    names = lookup.name_tables(database, [*map(spell_identifier, named)])
+    return join_sentences(suggestion, names) or _HOW_TO_FIND_NAMES
 
 
 def _has_column(database: Database, table: str, name: str) -> bool:
     return name.casefold() in map(str.casefold, lookup.list_column_names(database, table))
-
-
-def _list_columns(database: Database, tables: Sequence[str]) -> str:
-    """Return the columns of `tables`, in a sentence for each; nothing where they are too many."""
-    sentences: list[str] = []
-    count = 0
-    for table in tables:
-        columns = lookup.list_column_names(database, table)
-        count += len(columns)
-        sentences.append(f"`{table}` has: {', '.join(f'`{name}`' for name in columns)}.")
-    return " ".join(sentences) if count <= _MAX_LISTED_COLUMNS else ""
 
 
 def _list_foreign_keys(database: Database, sql: str) -> str:

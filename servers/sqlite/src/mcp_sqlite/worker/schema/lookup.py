@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from mcp_batteries.sql.language.identifiers import quote_identifier, unquote_identifier
+from mcp_batteries.sql.language import suggestions
+from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier, unquote_identifier
 from mcp_batteries.sql.transfer.files import READ_FILE_SUFFIXES
 from mcp_sqlite.worker.connection.authorizer import CREATABLE_MODULES
 from mcp_sqlite.worker.connection.database import Database
@@ -26,6 +27,7 @@ __all__ = [
     "list_key_columns",
     "list_objects",
     "list_table_names",
+    "name_tables",
     "open_virtual_tables",
     "parse_virtual_module",
     "query_unless_broken",
@@ -97,16 +99,36 @@ def find_table(database: Database, table: str) -> str:
                 return str(name)
     if database.visible_schema is None and table.lower() in _INTERNAL_TABLES:
         return table.lower()
-    import difflib
-
-    suggestions = difflib.get_close_matches(table, list_table_names(database), n=3, cutoff=0.5)
-    fix = "`list_tables` lists them."
     if database.folder is not None and table.lower().endswith(READ_FILE_SUFFIXES):
         fix = f"`list_tables` describes files, and `FROM {quote_identifier(table)}` reads one."
-    elif suggestions:
-        fix = f"Did you mean {' or '.join(f'`{name}`' for name in suggestions)}?"
+    else:
+        fix = _suggest_tables(database, table)
     label = table if len(table) <= _MAX_NAME_LENGTH else table[: _MAX_NAME_LENGTH - 1] + "…"
     raise Failure("not_found", f"There is no table or view `{label}`.", fix)
+
+
+def _suggest_tables(database: Database, name: str) -> str:
+    """Return what was meant by the name of a table, and which tables there are."""
+    spellings = [spell_identifier(table) for table in list_table_names(database)]
+    question = suggestions.suggest_similar(name, spellings)
+    names = name_tables(database, suggestions.find_similar(name, spellings))
+    return suggestions.join_sentences(question, names) or "`list_tables` lists them."
+
+
+def name_tables(database: Database, concerned: Collection[str]) -> str:
+    """Return which tables and views there are, with their columns.
+
+    Args:
+        concerned: those that a statement names, or may mean, as SQL spells them; of many tables only these are named.
+    """
+    names = list_table_names(database)
+    spellings = {spell_identifier(name): name for name in names}
+    if len(names) > suggestions.MAX_NAMED_TABLES:
+        spellings = {spelling: name for spelling, name in spellings.items() if spelling in concerned}
+    columns: dict[str, list[str]] = {}
+    for spelling, name in spellings.items():
+        columns[spelling] = [spell_identifier(column) for column in list_column_names(database, name)]
+    return suggestions.name_tables(columns, concerned, len(names))
 
 
 def list_objects(database: Database) -> list[TableEntry]:
