@@ -321,6 +321,12 @@ def test_several_calls_in_one_are_offered_where_one_could_read(toolset: str, off
     assert ("call_tools" in tool_table(server)) == offered
 
 
+@pytest.mark.parametrize(("options", "offered"), [([], False), (["--files", "."], True), (["--write"], True)])
+def test_a_note_alone_is_no_reason_for_scripts_that_make_changes(options: list[str], offered: bool) -> None:
+    table = tool_table(build(load(Settings, ["--demo", *options])))
+    assert "create_insight" in table and ("run_script" in table) == offered
+
+
 @pytest.fixture
 def patient_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts do not stop because the machine is busy."""

@@ -249,7 +249,7 @@ async def test_every_mistake_is_answered_with_the_next_move(tmp_path: Path) -> N
         for tool, flag in (("write_rows", "--write"), ("edit_schema", "--ddl"), ("copy_to_file", "--files FOLDER")):
             with pytest.raises(MCPError, match=f"`{tool}`: it is turned off. The operator .*`{flag}`"):
                 await client.call_tool(tool, {})
-        with pytest.raises(MCPError, match="There are: `call_tools`, `run_script`, `list_tables`, `get_table`, "):
+        with pytest.raises(MCPError, match="There are: `call_tools`, `list_tables`, `get_table`, "):
             await client.call_tool("xyz", {})
         with pytest.raises(MCPError) as caught:
             await client.call_tool("list_rows", {})

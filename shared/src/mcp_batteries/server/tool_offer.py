@@ -166,11 +166,18 @@ class ToolOffer:
         self.catalog.tools = [entry(tool) for tool in self.tools]
 
     def _withhold_script_without_changes(self) -> None:
-        """Leave out the tool for scripts that change things where no tool does."""
+        """Leave out the tool for scripts that change things where no tool does that a script would call."""
         others = [tool for tool in self.tools if tool.name != RUN_SCRIPT]
-        if len(others) < len(self.tools) and all(tool.effect == "read" for tool in others):
-            self.tools = others
-            self.withheld[RUN_SCRIPT] = f"No tool here changes something, and `{CALL_TOOLS}` runs scripts that read."
+        is_needed = any(tool.effect != "read" and tool.warrants_scripts for tool in others)
+        if is_needed or len(others) == len(self.tools):
+            return
+        self.tools = others
+        changing_tools = [tool.name for tool in others if tool.effect != "read"]
+        if changing_tools:
+            reason = f"Only {', '.join(f'`{name}`' for name in changing_tools)} changes something, and is called alone"
+        else:
+            reason = "No tool here changes something"
+        self.withheld[RUN_SCRIPT] = f"{reason}; `{CALL_TOOLS}` runs scripts that read."
 
     def _settle_hints(self, batch: StrictTool, *, can_change: bool) -> None:
         """Give a tool that calls others the hints of those; scopes, consent and `--read-only` check each of these."""

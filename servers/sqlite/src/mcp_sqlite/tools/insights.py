@@ -15,7 +15,7 @@ from mcp_sqlite.resources import MEMO
 __all__ = ["create_insight"]
 
 
-@tool("Note an insight", effect="write")
+@tool("Note an insight", effect="write", warrants_scripts=False)
 async def create_insight(
     insights: Insights,
     context: Context,

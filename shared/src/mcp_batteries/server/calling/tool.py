@@ -62,6 +62,7 @@ class StrictTool(Tool):
         planner: makes the plan that the person is asked about; the call gets it.
         mirrored: the arguments that clients repeat in headers.
         reads_in_dry_run: whether a call with `dry_run` does nothing but read.
+        warrants_scripts: whether scripts that make changes are offered for its sake.
     """
 
     seconds: float = Field(default=60.0, exclude=True)
@@ -75,6 +76,7 @@ class StrictTool(Tool):
     explain: Explain | None = Field(default=None, exclude=True)
     mirrored: tuple[str, ...] = Field(default=(), exclude=True)
     reads_in_dry_run: bool = Field(default=False, exclude=True)
+    warrants_scripts: bool = Field(default=True, exclude=True)
 
     @property
     def may_ask_without_confirm(self) -> bool:
@@ -232,6 +234,7 @@ def strict_tool(
     tool.confirm = confirm and declaration.effect == "destroy"
     tool.effect = declaration.effect
     tool.reads_in_dry_run = declaration.reads_in_dry_run
+    tool.warrants_scripts = declaration.warrants_scripts
     tool.adapt = declaration.adapt
     tool.toolset = module_of(method)
     tool.toolsets = toolsets_of(declaration, method)

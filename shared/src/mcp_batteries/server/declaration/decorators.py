@@ -87,6 +87,7 @@ class DeclaredTool:
     long: bool = True
     also: tuple[str | OtherName, ...] = ()
     reads_in_dry_run: bool = False
+    warrants_scripts: bool = True
 
     @property
     def other_names(self) -> Sequence[OtherName]:
@@ -143,6 +144,7 @@ def tool(
     long: bool = True,
     also: tuple[str | OtherName, ...] = (),
     reads_in_dry_run: bool = False,
+    warrants_scripts: bool = True,
 ) -> Callable[[F], F]:
     """Mark a tool; its name, docstring and annotations are what the model reads.
 
@@ -164,6 +166,7 @@ def tool(
         long: whether a plain `def` can take seconds; one that cannot has threads that no long call keeps busy.
         also: names that models know from other servers; a call by one works, and no list has it.
         reads_in_dry_run: whether a call with `dry_run` does nothing but read, so that `call_tools` may make it.
+        warrants_scripts: whether scripts that make changes are offered for its sake; not for what is called once.
     """
     if idempotent is None:
         idempotent = effect == "read"
@@ -185,6 +188,7 @@ def tool(
             long=long,
             also=also,
             reads_in_dry_run=reads_in_dry_run,
+            warrants_scripts=warrants_scripts,
         )
     )
 
