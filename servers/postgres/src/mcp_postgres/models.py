@@ -276,7 +276,9 @@ def _list_legend(groups: Sequence[Sequence[_Json]], layout: _Layout) -> list[str
     described = [group for group in groups if _details_of(group)]
     if not described:
         return []
-    legend = ["!: NOT NULL"]
+    legend: list[str] = []
+    if any(_has_required_column(group[0]) for group in described):
+        legend.append("!: NOT NULL")
     facts = "constraints beside keys, triggers, rules, row security, grants"
     if layout.is_profiled:
         facts = facts.replace("triggers", "indexes, triggers")
@@ -294,15 +296,28 @@ def _list_legend(groups: Sequence[Sequence[_Json]], layout: _Layout) -> list[str
     return [f"({'; '.join(legend)})"]
 
 
+def _has_required_column(table: _Json) -> bool:
+    """Return whether a column is NOT NULL that is no part of the key."""
+    key = table["key"] or ()
+    return any(column["not_null"] and column["name"] not in key for column in table["details"]["columns"])
+
+
 def _describe_brackets(tables: Sequence[_Json]) -> list[str]:
     """Return what stands in the brackets behind columns: counts of rows that were read, or shares of an estimate."""
     legend: list[str] = []
-    if any(_is_counted(table) for table in tables):
-        legend.append(
-            "in brackets: the values of columns with few, :rows with each, or least to greatest and null:rows"
-        )
-    if not all(_is_counted(table) for table in tables if table["kind"] != "view"):
-        legend.append("in brackets with %: values of columns with few, by the last ANALYZE")
+    columns = [column for table in tables for column in table["details"]["columns"]]
+    counted: list[ColumnValues] = [column["counted"] for column in columns if column.get("counted") is not None]
+    if any(column.values for column in counted):
+        legend.append("a|b: all values, :rows of each")
+    if any(column.others for column in counted):
+        legend.append("x to y: least and greatest, texts by their bytes")
+    if any(column.nulls for column in counted):
+        legend.append("null:rows if any")
+    elif any(_is_counted(table) for table in tables):
+        legend.append("no NULLs where values were read")
+    estimated = [column for column in columns if column.get("counted") is None]
+    if any(column["values"] or column["nulls"] for column in estimated):
+        legend.append("%: shares of rows by the last ANALYZE, of columns with few values")
     return legend
 
 

@@ -129,21 +129,21 @@ def _describe_values(tables: Sequence[_Json]) -> list[str]:
     legend: list[str] = []
     tables_with_values = [table for table in tables if table["values"]]
     if tables_with_values:
-        words = "in brackets: the values of columns with few"
+        words = "a|b: all values"
         if any(table["counts"] for table in tables_with_values):
-            words += ", :rows with each"
+            words += ", :rows of each"
         legend.append(words)
     if any(table["sampled"] for table in tables_with_values):
-        legend.append("behind ~ those of about 1,000 rows only")
+        legend.append("~: only those of about 1,000 rows")
     if any(table["ranges"] for table in tables):
-        words = "`to`: least and greatest"
+        words = "x to y: least and greatest as ORDER BY sorts"
         if any(table["profiled"] for table in tables):
             words += ", null:rows if any"
         legend.append(words)
         if any(not table["has_ranges"] for table in tables):
             legend.append("neither in tables over 100,000 rows or not counted")
         if any(_TIME_RANGE.match(text) for table in tables for text in table["ranges"].values()):
-            legend.append("all times have the form of the earliest, unless others are named")
+            legend.append("times have the form of the earliest unless others are named")
     return legend
 
 
