@@ -17,7 +17,7 @@ from mcp_postgres.engine.demo import process
 from mcp_postgres.engine.demo.cluster import _find_programs
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
-from postgres.serving import Base, cluster, inside, make, served, served_process, text_of
+from postgres.serving import Base, Inside, cluster, inside, make, served, served_process, text_of
 from tools.docs import snapshot
 
 VALUES = {
@@ -479,3 +479,49 @@ async def test_the_pages_of_a_large_table_hold_each_row_once(is_parallel: bool, 
     assert len(ids) > 5000 and len({*ids}) == len(ids)
     if "DISTINCT" not in sql:
         assert ids == [number for number in range(1, ids[-1] + 1) if number % 7]
+
+
+@pytest.mark.anyio
+async def test_a_value_that_no_row_has_is_told_where_nothing_was_found() -> None:
+    base = make(
+        "CREATE TYPE kind AS ENUM ('a', 'b'); CREATE TABLE jobs (id integer PRIMARY KEY, state text, level smallint,"
+        " \"Kind\" kind, price numeric); INSERT INTO jobs VALUES (1, 'open', 1, 'a', 1.50),"
+        " (2, 'it''s done', 2, 'a', 2), (3, NULL, 2, 'a', 3);"
+        "CREATE TABLE job (state text); INSERT INTO job VALUES ('another')"
+    )
+    note = "`jobs.state` is never 'Open', only 'open', 'it''s done', NULL"
+
+    async def asked(wire: Inside, tool: str, **arguments: object) -> str:
+        # PostgreSQL tells values in an order of its own.
+        answer = text_of(await wire.call(tool, **arguments)).rstrip("\n").replace("public.", "")
+        return re.sub("only .*?(?=[]\\n]|$)", "only …", answer)
+
+    masked = note.partition("only")[0] + "only …"
+    for role in ("owner", "reader", "postgres"):
+        async with inside("--write", "--ddl", f"app={base.url(role)}") as wire:
+            answer = text_of(await wire.call("query_rows", sql="SELECT id FROM jobs WHERE state = 'Open'"))
+            for value in ("'open'", "'it''s done'", "NULL"):
+                assert value in answer.partition("never 'Open', only ")[2], answer
+            for sql in (
+                "SELECT count(*), sum(level) FROM public.jobs j WHERE j.state IN ('Open')",
+                "SELECT 1; SELECT id FROM jobs WHERE state = 'Open'",
+            ):
+                assert (await asked(wire, "query_rows", sql=sql)).count(f"[{masked}]") == 1, sql
+            answer = await asked(wire, "query_rows", sql="""SELECT id FROM jobs WHERE "Kind" = 'b' AND level = 3""")
+            assert "`jobs.\"Kind\"` is never 'b'" in answer and "`jobs.level` is never 3" in answer, answer
+            for sql in (
+                "SELECT id FROM jobs WHERE price = 1.5 AND level = 1 AND id = 7",
+                "SELECT id FROM jobs WHERE state = 'open' AND level = 2",
+            ):
+                answer = await asked(wire, "query_rows", sql=sql)
+                assert "jobs.price" not in answer and "jobs.state" not in answer and "jobs.level" not in answer, answer
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        change = "UPDATE jobs SET state = 'closed' WHERE state = 'Open'"
+        for tool, more in (("write_rows", {}), ("edit_schema", {}), ("write_rows", {"dry_run": True})):
+            answer = await asked(wire, tool, sql=change, **more)
+            assert f"UPDATE: 0 rows, {masked}" in answer and "'closed'" not in answer, answer
+        sql = f"INSERT INTO jobs (id, state) VALUES (9, 'Open'); {change} AND id = 1"
+        assert "never" not in await asked(wire, "write_rows", sql=sql, dry_run=True)
+    async with inside("--mask", "public.jobs.state", f"app={base.url('reader')}") as wire:
+        answer = await asked(wire, "query_rows", sql="SELECT id FROM jobs WHERE state = 'Open'")
+        assert "never" not in answer and "done" not in answer, answer

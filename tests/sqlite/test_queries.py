@@ -131,3 +131,50 @@ async def test_the_next_step_is_named_once(tmp_path: Path) -> None:
         for mixed in ({"a": 1}, [1], [1, 2], None):
             said = text_of(await wire.call("query_rows", sql="SELECT ?, :a", parameters=mixed))
             assert said.endswith("Write ? for each of them, or a name for each."), said
+
+
+@pytest.mark.anyio
+async def test_a_value_that_no_row_has_is_told_where_nothing_was_found(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    run(
+        path,
+        "CREATE TABLE jobs (id INTEGER PRIMARY KEY, state TEXT, level INTEGER, word TEXT, label TEXT COLLATE NOCASE);"
+        "INSERT INTO jobs (state, level, word, label) VALUES ('open', 1, 'a1', 'Red'), ('it''s done', 2, 'a2', NULL),"
+        " (NULL, 2, 'a3', 'red'), ('open', 2, 'a4', 'red'), ('open', 2, 'a5', 'red'), ('open', 2, 'a6', 'red'),"
+        " ('open', 2, 'a7', 'red'), ('open', 2, 'a8', 'red'), ('open', 2, 'a9', 'red');",
+    )
+    note = "`jobs.state` is never 'Open', only 'open', 'it''s done', NULL"
+    async with served("--write", "--ddl", path) as wire:
+        for sql in (
+            "SELECT id FROM jobs WHERE state = 'Open'",
+            "SELECT count(*), sum(level) FROM jobs j WHERE j.state IN ('Open')",
+            "SELECT 1; SELECT id FROM jobs WHERE state = 'Open'",
+        ):
+            answer = text_of(await wire.call("query_rows", sql=sql))
+            assert answer.count(f"[{note}]") == 1, answer
+        answer = text_of(await wire.call("query_rows", sql="SELECT id FROM jobs WHERE level = '3' AND state = 'open'"))
+        assert "`jobs.level` is never '3', only 1, 2]" in answer and "jobs.state" not in answer, answer
+        for sql in (
+            "SELECT id FROM jobs WHERE state = 'open' AND level = 7 OR state = 'Open' OR id = 1",
+            "SELECT id FROM jobs WHERE word = 'zz'",
+            "SELECT id FROM jobs WHERE label = 'RED' AND id = 7000",
+            "SELECT count(*) FROM t WHERE name = 'zz' AND state = 'x'",
+        ):
+            answer = text_of(await wire.call("query_rows", sql=sql))
+            assert "jobs." not in answer, answer
+        change = "UPDATE jobs SET state = 'closed' WHERE state = 'Open'"
+        for tool, more in (("write_rows", {}), ("edit_schema", {}), ("write_rows", {"dry_run": True})):
+            answer = text_of(await wire.call(tool, sql=change, **more))
+            assert f"0 rows in jobs; {note}" in answer and "'closed'" not in answer, answer
+        answer = text_of(
+            await wire.call("write_rows", sql=f"{change} RETURNING id; DELETE FROM jobs WHERE state = 'x'")
+        )
+        assert answer.count(note) == 1 and "0 rows in jobs; `jobs.state` is never 'x'" in answer, answer
+        script = "print(query_rows.all({sql: `SELECT id FROM jobs WHERE state = 'Open'`}).length)"
+        assert f"query_rows 0 rows ({note})" in text_of(await wire.call("call_tools", script=script))
+    async with served("--mask", "jobs.state", path) as wire:
+        answer = text_of(await wire.call("query_rows", sql="SELECT id FROM jobs WHERE state = 'Open'"))
+        assert "never" not in answer and "done" not in answer, answer
+    async with served("--only", "t", path) as wire:
+        answer = text_of(await wire.call("query_rows", sql="SELECT 0 FROM t WHERE name = 'jobs' AND id = 'x'"))
+        assert "jobs." not in answer, answer

@@ -21,7 +21,7 @@ from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.scratch import Scratch
-from mcp_batteries.sql.results.rows import Results, RowPage
+from mcp_batteries.sql.results.rows import Results, RowPage, to_one_line
 from mcp_sqlite.engine.requests import to_request
 from mcp_sqlite.engine.workers.pool import Remainder, WorkerPool
 from mcp_sqlite.engine.workers.process import to_problem
@@ -305,6 +305,7 @@ def _list_notes(reply: Mapping[str, Any]) -> list[str]:
         notes.append(", ".join(map(_describe_text, texts[:_MAX_NAMED_TEXTS])))
     if reply.get("misses_case"):
         notes.append("LIKE and NOCASE ignore the case of ASCII letters only: others match in the case that they are in")
+    notes += [to_one_line(note) for note in reply.get("absent", ())]
     return notes
 
 

@@ -94,4 +94,8 @@ def _to_step(step: Mapping[str, Any], returned: RowPage | None) -> Step:
         replaced = f"in place of {step['replaced']:,}"
     rows = ", ".join(filter(None, [format_count(step["rows"], "row"), replaced, indirect]))
     subject = f"{rows} {tables}".rstrip()
-    return Step(", ".join(filter(None, [subject, seconds])), None, "", returned)
+    summary = ", ".join(filter(None, [subject, seconds]))
+    if returned is None:
+        # Else its rows say it.
+        summary = "; ".join([summary, *map(to_one_line, step["absent"])])
+    return Step(summary, None, "", returned)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import psycopg
 
@@ -78,9 +79,24 @@ async def run_change(pools: ConnectionPools, pages: ResultPages, request: Change
     change = run_shielded(_run_change(pools, pages, request, dry_run=is_tried_only))
     is_schema = isinstance(request, Migration)
     try:
-        return await pools.run_with_suggestion(request.database, request.sql, change, is_schema=is_schema)
+        result = await pools.run_with_suggestion(request.database, request.sql, change, is_schema=is_schema)
     except DuplicateKey as duplicate:
         raise await explain_duplicate(pools, request.database, duplicate) from duplicate
+    if is_tried_as_role:
+        # The role may see other rows.
+        return result
+    return replace(result, steps=await _explain_empty_steps(pages, request, result.steps))
+
+
+async def _explain_empty_steps(pages: ResultPages, request: Changes, steps: Sequence[Step]) -> Sequence[Step]:
+    """Return the steps with notes on values that they asked for in vain, up to the first that changed something."""
+    explained: list[Step] = []
+    for part, step in zip(request.parts, steps, strict=True):
+        if step.rows != 0 or step.action not in (*ROW_VERBS, "SELECT"):
+            break
+        notes = await pages.find_absent_values(part.database, part.sql)
+        explained.append(replace(step, detail=", ".join(filter(None, [step.detail, *notes]))))
+    return [*explained, *steps[len(explained) :]]
 
 
 async def _run_change(pools: ConnectionPools, pages: ResultPages, request: Changes, *, dry_run: bool) -> Change:

@@ -13,13 +13,14 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 import psycopg
 
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem, Refused
+from mcp_batteries.sql.language.compared_values import MAX_KNOWN_VALUES, is_empty_result
 from mcp_batteries.sql.results.rows import Results, RowPage
 from mcp_postgres.engine.admission.call_settings import apply_settings_of
 from mcp_postgres.engine.admission.explained import LEADING_COMMENTS, parse_explain
@@ -37,7 +38,16 @@ from mcp_postgres.engine.connection.result_values import NOT_UTF8, Column, RowWr
 from mcp_postgres.engine.connection.role import Role
 from mcp_postgres.engine.connection.session import Session, act_as_role, use_role_path
 from mcp_postgres.engine.pools import ConnectionPools
-from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, ReadWithSettings, inner_statement
+from mcp_postgres.engine.query.absent_values import find_absent_values
+from mcp_postgres.policy import (
+    MAX_STATEMENTS,
+    Database,
+    NextPage,
+    Reads,
+    ReadStatement,
+    ReadWithSettings,
+    inner_statement,
+)
 
 __all__ = ["MAX_CELL", "ResultPages", "stream_statement"]
 
@@ -48,6 +58,8 @@ _MAX_RESULTS = MAX_STATEMENTS
 _MAX_KEPT_ROWS = 2000
 _MAX_KEPT_BYTES = 2_000_000
 _PAGE_BYTES = 20_000
+# Of the few values of a column.
+_MAX_VALUES_BYTES = 10_000
 _MAX_REMEMBERED = 200
 # Characters of a statement that is not remembered.
 _MAX_REMEMBERED_CHARACTERS = 10_000
@@ -55,6 +67,8 @@ _MAX_REMEMBERED_CHARACTERS = 10_000
 _TIME_SHARE = 0.8
 # How long reading goes on once the first page is full.
 _READ_AHEAD_SECONDS = 0.1
+
+PageOrFailure = TypeVar("PageOrFailure", RowPage, RowPage | str)
 
 _SHOW = re.compile(
     LEADING_COMMENTS
@@ -115,9 +129,26 @@ class ResultPages:
         if isinstance(request, NextPage):
             return await self._read_next(request, limit=limit, max_bytes=max_bytes)
         if isinstance(request, Reads):
-            return await run_shielded(self._first_pages(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell))
-        page = self.read_statement(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
-        return await self._pools.run_with_suggestion(request.database, request.sql, page)
+            results = await run_shielded(
+                self._first_pages(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+            )
+            parts = zip(request.parts, results.results, strict=True)
+            return Results([await self._explain_if_empty(part, result) for part, result in parts])
+        statement = self.read_statement(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+        page = await self._pools.run_with_suggestion(request.database, request.sql, statement)
+        return await self._explain_if_empty(request, page)
+
+    async def _explain_if_empty(self, statement: ReadStatement, page: PageOrFailure) -> PageOrFailure:
+        """Return a page with notes on values that it has been asked for in vain."""
+        if isinstance(page, str) or page.cursor or not is_empty_result(page.lines):
+            return page
+        notes = await self.find_absent_values(statement.database, statement.sql)
+        return replace(page, notes=[*page.notes, *notes])
+
+    async def find_absent_values(self, database: Database, sql: str) -> list[str]:
+        """Return notes on values that a statement asks for in vain."""
+        read_page = functools.partial(self.read_statement, limit=MAX_KNOWN_VALUES + 1, max_bytes=_MAX_VALUES_BYTES)
+        return await find_absent_values(self._pools, read_page, database, sql)
 
     async def read_statement(
         self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int = MAX_CELL

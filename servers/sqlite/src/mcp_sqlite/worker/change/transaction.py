@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
+from mcp_batteries.sql.language.compared_values import is_empty_result
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 from mcp_sqlite.worker.change import foreign_keys
 from mcp_sqlite.worker.change.dependents import DependentState
@@ -24,6 +25,7 @@ from mcp_sqlite.worker.connection.database import BUSY_MS, Database
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.tokens import BLANK
 from mcp_sqlite.worker.language.values import RowEncoder
+from mcp_sqlite.worker.query.absent_values import find_absent_values
 from mcp_sqlite.worker.query.errors import explain_error
 from mcp_sqlite.worker.query.statements import (
     Spool,
@@ -85,6 +87,7 @@ class _Step:
         tables_written: the same, names only.
         seconds: how long it took, if that was long.
         returned: the frame of the rows it gave back; None where it gives none.
+        absent_values: notes on why it found nothing.
     """
 
     action: str
@@ -95,6 +98,12 @@ class _Step:
     seconds: float | None
     returned: dict[str, Any] | None
     replaced_row_count: int = 0
+    absent_values: list[str] = field(default_factory=list[str])
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether it changed no row, and showed none."""
+        return not self.row_count and (self.returned is None or is_empty_result(self.returned["lines"]))
 
     def to_frame(self) -> dict[str, Any]:
         """Return the step as the server reads it."""
@@ -106,6 +115,7 @@ class _Step:
             "replaced": self.replaced_row_count,
             "tables": self.tables,
             "seconds": self.seconds,
+            "absent": self.absent_values,
             **returned,
         }
 
@@ -244,6 +254,8 @@ class _Change:
             run = _run_with_value_sets if _has_value_sets(parameters) else _run_once
             step = run(self.database, self.mode, statement)
             step.replaced_row_count = replaced_rows.count(step.row_count)
+            if step.found_nothing:
+                step.absent_values = find_absent_values(self.database, self.statements[number])
             return step
         except Failure as failure:
             message = failure.message

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from mcp_batteries.sql.language.compared_values import is_empty_result
 from mcp_batteries.sql.language.suggestions import suggest_similar
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join
 from mcp_sqlite.worker.connection.connections import Connections
@@ -18,6 +19,7 @@ from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.parameters import parse_parameters
 from mcp_sqlite.worker.language.tokens import EMPTY_STATEMENT, EXPLAIN_PREFIX
 from mcp_sqlite.worker.language.values import RowEncoder
+from mcp_sqlite.worker.query.absent_values import find_absent_values
 from mcp_sqlite.worker.query.errors import explain_error
 from mcp_sqlite.worker.query.letter_case import may_miss_other_case
 from mcp_sqlite.worker.record_files.file_tables import load_named_files
@@ -220,6 +222,8 @@ def _run_query(database: Database, request: dict[str, Any], send: Send) -> dict[
         }
         if page.next_line is None or not request.get("spool"):
             cursor.close()
+            if is_empty_result(frame["lines"]):
+                frame["absent"] = find_absent_values(database, sql)
             return frame
         with open(request["spool"], "xb", buffering=_SPOOL_BUFFER_BYTES) as spool:
             # There before the page is sent: the server opens it then, and takes its name away.

@@ -1,0 +1,139 @@
+"""Tells why a statement found nothing: a value that it compares a column with, and that no row has."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.sql.language.compared_values import (
+    MAX_KNOWN_VALUES,
+    Comparison,
+    describe_absent_value,
+    find_comparisons,
+)
+from mcp_batteries.sql.results.rows import RowPage, to_compact_json, to_one_line
+from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
+from mcp_postgres.engine.catalog.relation_sql import IS_READABLE, USER_SCHEMA
+from mcp_postgres.engine.connection.result_values import MASK
+from mcp_postgres.engine.connection.session import Session, fetch_json
+from mcp_postgres.engine.pools import ConnectionPools
+from mcp_postgres.policy import Database, ReadStatement, internal_statement
+
+__all__ = ["find_absent_values"]
+
+# For all columns of a statement together.
+_SECONDS = 0.3
+_MAX_TABLE_BYTES = 32_000_000
+_MAX_COLUMNS = 4
+# Columns of all tables whose names are anywhere in the statement, as parts of words too.
+_MAX_CANDIDATES = 100
+# Columns of types whose values are equal where their texts are: those named in $2, of tables that $1 names.
+_COLUMNS = f"""
+SELECT coalesce(json_agg(json_build_array(x.spelled, x.relname, x.column, x.attname)), '[]')::text FROM (
+    SELECT CASE WHEN pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname)
+        END AS spelled, c.relname, quote_ident(a.attname) AS column, a.attname
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation
+    WHERE c.relkind IN ('r', 'm') AND pg_relation_size(c.oid) < {_MAX_TABLE_BYTES}
+    AND {USER_SCHEMA} AND {RELATION_LISTED} AND {IS_READABLE}
+    AND strpos(lower($1), lower(c.relname)) > 0 AND a.attnum > 0 AND NOT a.attisdropped
+    AND lower(a.attname) IN (SELECT lower(name) FROM json_array_elements_text($2::json) name)
+    AND (t.typtype = 'e' OR t.oid = ANY (ARRAY['text', 'varchar', 'int2', 'int4', 'int8']::regtype[]))
+    AND coalesce(l.collisdeterministic, true) ORDER BY 1 LIMIT {_MAX_CANDIDATES}) x
+"""
+
+ReadPage = Callable[[ReadStatement], Awaitable[RowPage]]
+
+
+class _Column(NamedTuple):
+    """A column whose values may be told.
+
+    Attributes:
+        table: as SQL spells it.
+        relation: the same without its schema and without quotes.
+        spelled: the column, as SQL spells it.
+        name: the same without quotes.
+    """
+
+    table: str
+    relation: str
+    spelled: str
+    name: str
+
+
+async def find_absent_values(pools: ConnectionPools, read_page: ReadPage, database: Database, sql: str) -> list[str]:
+    """Return a note for each value that a condition of `sql` asks for in vain, of columns with few values.
+
+    Args:
+        read_page: runs a statement as the caller's are.
+    """
+    comparisons = find_comparisons(sql)
+    if not comparisons:
+        return []
+    notes: list[str] = []
+    try:
+        async with asyncio.timeout(_SECONDS):
+            for column in await pools.within(database, partial(_find_columns, sql=sql, comparisons=comparisons)):
+                known = await _read_values(read_page, database, column)
+                for comparison in comparisons:
+                    if comparison.column.lower() == column.name.lower():
+                        notes += _describe_absent(column, comparison, known)
+    except (TimeoutError, Problem):
+        # The result is right without a note.
+        pass
+    return notes
+
+
+async def _find_columns(session: Session, sql: str, comparisons: Sequence[Comparison]) -> list[_Column]:
+    names = to_compact_json([comparison.column for comparison in comparisons])
+    candidates = [_Column(*row) for row in await fetch_json(session, _COLUMNS, sql, names)]
+    named = [column for column in candidates if _names_table(sql, column.relation)]
+    return named[:_MAX_COLUMNS]
+
+
+def _names_table(sql: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.IGNORECASE) is not None
+
+
+async def _read_values(read_page: ReadPage, database: Database, column: _Column) -> list[str | None]:
+    """Return the first different values of a column, as texts."""
+    sql = f"SELECT DISTINCT {column.spelled}::text FROM {column.table} LIMIT {MAX_KNOWN_VALUES + 1}"
+    page = await read_page(internal_statement(database, sql))
+    rows: list[list[Any]] = [json.loads(line) for line in page.lines.split("\n") if line]
+    return [cell for (cell,) in rows]
+
+
+def _describe_absent(column: _Column, comparison: Comparison, known: Sequence[str | None]) -> list[str]:
+    """Return a note for each literal that is no value of the column."""
+    if MASK in known:
+        return []
+    are_texts = comparison.literals[0].startswith("'")
+    spelled = [_spell_value(value, is_text=are_texts) for value in known]
+    values = {value for value in known if value is not None}
+    label = f"{column.table}.{column.spelled}"
+    notes: list[str] = []
+    for literal in comparison.literals:
+        if _read_literal(literal) not in values:
+            notes.append(to_one_line(describe_absent_value(label, literal, spelled)))
+    return list(filter(None, notes))
+
+
+def _spell_value(value: str | None, *, is_text: bool) -> str:
+    if value is None:
+        return "NULL"
+    if not is_text:
+        return value
+    escaped = value.replace("'", "''")
+    return f"'{escaped}'"
+
+
+def _read_literal(literal: str) -> str:
+    """Return a literal as the text that PostgreSQL makes of such a value."""
+    if literal.startswith("'"):
+        return literal[1:-1].replace("''", "'")
+    return literal
