@@ -182,7 +182,7 @@ MOVES = {
     "DELETE FROM maker": "delete what points to it",
     "INSERT INTO maker (founded) VALUES (1)": "Give it a value.",
     "INSERT INTO maker VALUES (2, 'Peru', 1)": "ON CONFLICT DO UPDATE SET",
-    "INSERT INTO maker VALUES (2, 'Chile', -1)": "`get_table` shows the check.",
+    "INSERT INTO maker VALUES (2, 'Chile', -1)": "It is CHECK (founded > 0).",
     "INSERT INTO maker (nothing) VALUES (1)": "`maker` (maker_id, country, founded)",
     "INSERT INTO maker VALUES ('x', 'Chile', 1)": "a value of that type",
     "UPDATE product SET price = 1 / 0": "nullif(b, 0)",
@@ -285,13 +285,32 @@ CREATE TABLE days_2026 PARTITION OF days FOR VALUES FROM ('2026-01-01') TO ('202
 """
 LOOKS: dict[str, tuple[str, dict[str, str], str]] = {
     "INSERT INTO people (id, mail) VALUES (1, 'x')": ("`list_objects` with `kind` types", {"kind": "types"}, "%@%"),
-    "INSERT INTO people (id, mood) VALUES (1, 'x')": ("`list_objects` with `kind` types", {"kind": "types"}, "'happy'"),
     "SELECT NULL::sure": ("`list_objects` with `kind` types", {"kind": "types"}, "NOT NULL"),
-    "INSERT INTO people VALUES (1, 'a@b', 'sad', 0)": ("`get_table` shows the check", {"table": "people"}, "age > 0"),
     "INSERT INTO days VALUES ('2030-01-01')": ("`get_table` shows the partitions", {"table": "days"}, "'2027-01-01'"),
     "INSERT INTO days_2026 VALUES ('2030-01-01')": ("`get_table`", {"table": "days_2026"}, "'2027-01-01'"),
 }
 """What PostgreSQL refuses: the tool that is named, what it is called with, and what it then shows."""
+
+
+async def test_a_refused_value_is_answered_with_the_rule_itself() -> None:
+    base = make(TYPES)
+    rules = {
+        "INSERT INTO people (id, mood) VALUES (1, 'x')": "Its values are 'sad', 'happy'.",
+        "SELECT 1; UPDATE people SET mood = 'x'": "Its values are 'sad', 'happy'.",
+        "INSERT INTO people VALUES (1, 'a@b', 'sad', 0)": "It is CHECK (age > 0).",
+    }
+    async with inside("--write", base.url("owner")) as wire:
+        for sql, rule in rules.items():
+            said = text_of(await wire.call("write_rows", sql=sql))
+            assert rule in said, said
+        assert rules[sql] not in text_of(await wire.call("query_rows", sql="SELECT 'x'::mood"))
+    async with inside("--write", "--mask", "public.people.age", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("write_rows", sql=sql))
+        assert "age > 0" not in said, said
+    base.run("CREATE SCHEMA other; CREATE TYPE other.mood AS ENUM ('blue')")
+    async with inside(base.url("owner")) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT 'x'::public.mood"))
+        assert "blue" not in said and "`list_objects`" in said, said
 
 
 async def test_the_tool_that_an_error_names_shows_what_it_promises() -> None:

@@ -178,3 +178,11 @@ async def test_a_value_that_no_row_has_is_told_where_nothing_was_found(tmp_path:
     async with served("--only", "t", path) as wire:
         answer = text_of(await wire.call("query_rows", sql="SELECT 0 FROM t WHERE name = 'jobs' AND id = 'x'"))
         assert "jobs." not in answer, answer
+
+
+@pytest.mark.anyio
+async def test_a_stopped_statement_says_how_much_time_a_call_has(tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    async with served("--timeout", 1, make(tmp_path / "app.db")) as wire:
+        said = text_of(await wire.call("query_rows", sql=endless))
+        assert "stopped at its time limit; a call has 1 s." in said, said

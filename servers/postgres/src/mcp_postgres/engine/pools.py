@@ -12,6 +12,7 @@ import anyio.to_thread
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable
 from mcp_postgres.engine.admission.statements import TransactionLimits, transaction_opening
 from mcp_postgres.engine.catalog.suggestions import add_suggestion
+from mcp_postgres.engine.connection.errors import StatementTimeout
 from mcp_postgres.engine.connection.passwords import Passwords
 from mcp_postgres.engine.connection.pool import ConnectionPool, run_shielded
 from mcp_postgres.engine.connection.session import Session
@@ -132,3 +133,6 @@ class ConnectionPools:
         except (Invalid, NotFound, Refused) as unclear:
             within = functools.partial(self.within, database)
             raise await add_suggestion(unclear, sql, within, is_schema=is_schema) from unclear
+        except StatementTimeout as timeout:
+            failure = f"{timeout.failure} A call has {self.limits.statement_seconds:g} s."
+            raise timeout.reworded(failure, timeout.fix) from timeout

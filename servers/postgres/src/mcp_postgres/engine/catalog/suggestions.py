@@ -104,6 +104,21 @@ _PERMISSION_DENIED = re.compile(
     r"permission denied for (?:table|view|materialized view|foreign table) (.+)` \(SQLSTATE 42501\)"
 )
 
+_ENUM_REFUSAL = re.compile(r'invalid input value for enum (?:\w+\.|"[^"]+"\.)?("[^"]+"|\w+): .*\(SQLSTATE 22P02\)')
+_CHECK_REFUSAL = re.compile(r'relation "([^"]+)" violates check constraint "([^"]+)"` \(SQLSTATE 23514\)')
+_MAX_RULE_CHARACTERS = 500
+# Of a name that several types or tables have nothing is told.
+_ENUM_LABELS = f"""
+SELECT max(x.labels) FROM (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) AS labels
+    FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace JOIN pg_enum e ON e.enumtypid = t.oid
+    WHERE t.typname = $1 AND {USER_SCHEMA} GROUP BY t.oid) x HAVING count(*) = 1
+"""
+_CHECK_DEFINITION = f"""
+SELECT max(pg_get_constraintdef(r.oid, true)) FROM pg_constraint r JOIN pg_class c ON c.oid = r.conrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE r.contype = 'c' AND c.relname = $1 AND r.conname = $2 AND {USER_SCHEMA} HAVING count(*) = 1
+"""
+
 # The names there are of each kind.
 _NAME_QUERIES = {
     "relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE_FUNCTIONS,
@@ -121,6 +136,10 @@ async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, i
         return await _with_readable_columns(problem, run_within)
     if isinstance(problem, DuplicateKey):
         return problem
+    if _ENUM_REFUSAL.search(problem.failure) or _CHECK_REFUSAL.search(problem.failure):
+        rule = await run_within(partial(_find_broken_rule, message=problem.failure))
+        if rule:
+            return problem.reworded(problem.failure, rule)
     word = _suggest_word(problem, sql, is_schema=is_schema)
     if not word and "SQLSTATE 42601" in problem.failure:
         word = await run_within(partial(_suggest_at_error, message=problem.failure, sql=sql))
@@ -128,6 +147,22 @@ async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, i
     if not word or (word == suggestions.NO_COMMAND and problem.fix):
         return problem
     return problem.reword(problem.failure, word)
+
+
+async def _find_broken_rule(session: Session, message: str) -> str:
+    """Return the values of the enum, or the CHECK, that a value was refused for; else empty."""
+    if session.audit.visible.schema:
+        # It may compare masked columns: `get_table` shows what may be shown.
+        return ""
+    enum = _ENUM_REFUSAL.search(message)
+    if enum is not None:
+        labels = await session.fetch_value(_ENUM_LABELS, unquote_identifier(enum[1]))
+        return f"Its values are {labels}." if labels else ""
+    check = _CHECK_REFUSAL.search(message)
+    if check is not None:
+        definition = await session.fetch_value(_CHECK_DEFINITION, check[1], check[2])
+        return f"It is {definition}." if definition and len(definition) <= _MAX_RULE_CHARACTERS else ""
+    return ""
 
 
 async def _with_readable_columns(problem: Refused, run_within: RunWithin) -> Problem:

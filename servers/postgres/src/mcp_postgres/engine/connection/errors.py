@@ -17,6 +17,7 @@ __all__ = [
     "DuplicateKey",
     "LockTimeout",
     "MissingName",
+    "StatementTimeout",
     "hide_values",
     "in_doubt_problem",
     "locate_problem",
@@ -145,6 +146,10 @@ class MissingName(NotFound):
         return cls(
             failure, fix, kind=match[1] if match[1] in ("index", "sequence", "parameter") else kind, name=match[2]
         )
+
+
+class StatementTimeout(Unavailable):
+    """A statement took longer than it may."""
 
 
 class LockTimeout(Conflict):
@@ -303,7 +308,7 @@ def to_problem(error: psycopg.Error, database: str, *, prefix_length: int = 0) -
 def _interrupted_problem(report: _Report) -> Problem | None:
     match report.state:
         case "57014" if "statement timeout" in report.primary:
-            return Unavailable(
+            return StatementTimeout(
                 "The statement was stopped at its time limit: `statement_timeout`.",
                 "Ask for less, or see with `explain_query` what takes so long.",
             )

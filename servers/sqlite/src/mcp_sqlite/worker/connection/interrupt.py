@@ -17,9 +17,11 @@ class Interrupt:
 
     Attributes:
         deadline: when the request has to end, by the monotonic clock.
+        limit: the seconds that the request had when it began.
     """
 
     def __init__(self) -> None:
+        self.limit: float = math.inf
         self.deadline: float = math.inf
         self._is_cancelled = False
         self._running: set[sqlite3.Connection] = set()
@@ -28,6 +30,7 @@ class Interrupt:
     def start(self, seconds: float) -> None:
         """Begin a new request, which has `seconds`."""
         self._is_cancelled = False
+        self.limit = seconds
         self.deadline = time.monotonic() + seconds
 
     def cancel(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sqlite3
@@ -85,7 +86,25 @@ def explain_error(
         return _explain_denial(database, database.authorizer.denial, sql)
     if database is not None and database.writable:
         path_to_write = database.path
+    if database is not None and _is_interrupted(error, message):
+        return _explain_time_limit(database.interrupt.limit)
     return _explain_state(error, message, path_to_write) or _explain_statement(database, error, message, sql)
+
+
+def _is_interrupted(error: BaseException, message: str) -> bool:
+    return primary_code(error) == sqlite3.SQLITE_INTERRUPT or message == "interrupted"
+
+
+def _explain_time_limit(seconds: float) -> Failure:
+    """Return that a statement had no more time.
+
+    Args:
+        seconds: what the whole call had; infinite where that is not known.
+    """
+    message = "The statement was stopped at its time limit"
+    if math.isfinite(seconds):
+        message += f"; a call has {round(seconds, 1):g} s"
+    return Failure("stopped", f"{message}.", "Ask for less: a narrower WHERE, an index.")
 
 
 def _quote_message(database: Database | None, error: BaseException, sql: str) -> str:
@@ -103,10 +122,8 @@ def _quote_message(database: Database | None, error: BaseException, sql: str) ->
 def _explain_state(error: BaseException, message: str, path_to_write: str | None) -> Failure | None:
     """Return what went wrong if that is not the statement's doing: limits, locks, the file."""
     code = primary_code(error)
-    if code == sqlite3.SQLITE_INTERRUPT or message == "interrupted":
-        return Failure(
-            "stopped", "The statement was stopped at its time limit.", "Ask for less: a narrower WHERE, an index."
-        )
+    if _is_interrupted(error, message):
+        return _explain_time_limit(math.inf)
     if code in (sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_TOOBIG) or isinstance(error, MemoryError):
         cause = message or "out of memory"
         return Failure("too_large", f"A value or an intermediate result is too big: {cause}.", "Ask for less.")
