@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import sqlite3
 import struct
@@ -101,7 +102,7 @@ def _read_request(stream: BinaryIO, interrupt: Interrupt) -> dict[str, Any]:
             os._exit(0)
         request = json.loads(body)
         if not request.get("cancel"):
-            interrupt.start(request.pop("seconds"))
+            interrupt.start(request.pop("seconds"), request.pop("time_limit", math.inf))
             return request
         interrupt.cancel()
 

@@ -222,7 +222,7 @@ class WorkerPool:
         is_usable = False
         is_change = request["do"] in _CHANGES
         try:
-            worker.send({**request, "seconds": seconds})
+            worker.send({**request, "seconds": seconds, "time_limit": limit})
             frame = await worker.receive(seconds + _LATE_SECONDS)
             if frame is not None:
                 is_usable = True

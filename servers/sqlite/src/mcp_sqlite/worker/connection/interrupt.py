@@ -17,7 +17,7 @@ class Interrupt:
 
     Attributes:
         deadline: when the request has to end, by the monotonic clock.
-        limit: the seconds that the request had when it began.
+        limit: the seconds that a whole call has, waiting for a worker included; infinite where that is not known.
     """
 
     def __init__(self) -> None:
@@ -27,10 +27,10 @@ class Interrupt:
         self._running: set[sqlite3.Connection] = set()
         self._lock = threading.Lock()
 
-    def start(self, seconds: float) -> None:
-        """Begin a new request, which has `seconds`."""
+    def start(self, seconds: float, limit: float = math.inf) -> None:
+        """Begin a new request, which has `seconds` of the `limit` left."""
         self._is_cancelled = False
-        self.limit = seconds
+        self.limit = limit
         self.deadline = time.monotonic() + seconds
 
     def cancel(self) -> None:

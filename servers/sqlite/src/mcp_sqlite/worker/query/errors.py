@@ -103,7 +103,7 @@ def _explain_time_limit(seconds: float) -> Failure:
     """
     message = "The statement was stopped at its time limit"
     if math.isfinite(seconds):
-        message += f"; a call has {round(seconds, 1):g} s"
+        message += f"; a call has {seconds:g} s"
     return Failure("stopped", f"{message}.", "Ask for less: a narrower WHERE, an index.")
 
 
