@@ -44,7 +44,7 @@ async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
             "id (key), region -> far.regions",
             'id (key), part (key), customer -> customers, "Old" -> customers, state text ("paid":450|"open":50)',
             "; 1 trigger; row security off, 1 policy; granted to reader: select of id and reader: select, update",
-            "(!: NOT NULL; behind `;` all constraints beside keys, indexes, triggers, rules, row security, grants; in",
+            "(!: NOT NULL; behind `;` all constraints beside keys, indexes, triggers, rules, row security, grants; a",
             "id integer, part integer, (id, part) -> orders", "public.days (partitioned table)",
             "day date, customer -> customers",
         ):  # fmt: skip

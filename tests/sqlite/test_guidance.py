@@ -106,10 +106,8 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
         assert "- orders 0 rows: id (key), customer_id -> customers, title text, placed text\n" in said
         assert '- customers 60 rows: id (key), name text ("n1" to "n9"), state ("active":40|"gone":20)\n' in said
         legend = said.splitlines()[1]
-        assert legend.startswith(
-            "(no indexes, CHECK, ON DELETE or triggers; in brackets: the values of columns with few,"
-        )
-        assert "`to`: least and greatest, null:rows if any)" in legend and "NOT NULL" not in said
+        assert legend.startswith("(no indexes, CHECK, ON DELETE or triggers; a|b: all values, :rows of each; ")
+        assert "x to y: least and greatest as ORDER BY sorts, null:rows if any)" in legend and "NOT NULL" not in said
         described = text_of(await wire.call("get_table", table="customers"))
         assert 'frequent values:\n- state: "active" (40), "gone" (20)\n' in described
         assert ";\nfrequent" in described and "- name" not in described and "columns:" not in described
@@ -138,7 +136,7 @@ async def test_a_short_list_tells_types_nulls_and_times(shop: Path) -> None:
         visits = f"- visits 3,000 rows: id (key), day date! {days}, at text {at}, code text {code}, free (1 to 3000), "
         assert f'{visits}k! ("0":750|"1":750|"2":750|"3":750)\n' in said, said
         assert "(!: NOT NULL; no indexes" in said and '"gone":20' in said
-        assert "null:rows if any; all times have the form of the earliest, unless others are named)" in said
+        assert "null:rows if any; times have the form of the earliest unless others are named)" in said
     run(shop, "UPDATE visits SET day = '2025-01-31 10:00' WHERE id = 30")
     async with served(shop) as wire:
         assert '2033-03-20", 1 of another form than the first, as "2025-01-31 10:00")' in text_of(
@@ -166,7 +164,7 @@ async def test_a_short_list_tells_what_a_change_may_meet(shop: Path) -> None:
     )
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
-        assert "(behind `;` all indexes, CHECK, ON DELETE, triggers; in" in said and "; ->?: by its name)" in said
+        assert "(behind `;` all indexes, CHECK, ON DELETE, triggers; a|b" in said and "; ->?: by its name)" in said
         parts = (
             "; UNIQUE (n, …) WHERE …; UNIQUE (code); INDEX (n); INDEX (lower(code)) WHERE n > 1; CHECK(n > 0); "
             "CHECK (code <> ')' /* CHECK (no) */ AND (of > 0)); of ON DELETE CASCADE; 1 trigger\n"
@@ -217,7 +215,7 @@ async def test_values_in_the_list_are_few_short_and_soon_there(shop: Path) -> No
         with anyio.fail_after(SECONDS):
             while not re.search(line, said, re.MULTILINE):
                 said = text_of(await wire.call("list_tables", name="wide"))
-        assert "in brackets: the values of columns with few; behind ~ those of about 1,000 rows only)" in said
+        assert "a|b: all values; ~: only those of about 1,000 rows)" in said
         assert len(text_of(await wire.call("list_tables")).encode()) < 12_000
 
 
@@ -312,7 +310,7 @@ async def test_one_locked_database_makes_no_other_wait(tmp_path: Path) -> None:
 
 
 def test_what_a_model_reads_of_all_tools_has_a_bound() -> None:
-    assert snapshot(build(load(Settings, ["--demo"])))["bytes"]["tools_list"] <= 2115 * 4
+    assert snapshot(build(load(Settings, ["--demo"])))["bytes"]["tools_list"] <= 2025 * 4
 
 
 @pytest.mark.parametrize(("toolset", "offered"), [("insights", False), ("read", True)])
@@ -361,4 +359,4 @@ async def test_counts_of_a_sample_are_called_so_and_the_sample_is_of_the_whole_t
         said = text_of(await wire.call("get_table", table="few"))
         assert 'frequent values:\n- state: "late" (3000), "early" (1000)' in said
         listed = text_of(await wire.call("list_tables"))
-        assert 'state (~"early"|"late")' in listed and "behind ~ those of about 1,000 rows only" in listed
+        assert 'state (~"early"|"late")' in listed and "~: only those of about 1,000 rows" in listed

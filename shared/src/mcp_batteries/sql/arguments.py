@@ -37,7 +37,8 @@ RENAMED_SQL_ARGUMENTS = rename_arguments(query="sql", statement="sql", params="p
 DATABASE = Field(description="Which, if several are served.", json_schema_extra=in_header("Database"))
 NEW_FILE = Field(description="Plain name, no path.")
 OTHER_RELATION = Field(
-    description="Instead, count the rows in which `table` differs from this table or view, and list 20 or `sample`."
+    description="Instead, count the rows that differ from this table's or view's in the columns of both, and list 20 "
+    "or `sample`."
 )
 
 # Left out, the first is the only served one, the second are all: `default("")`.

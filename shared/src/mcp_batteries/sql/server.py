@@ -110,8 +110,9 @@ def assemble_sql(
         title=title,
         version=version(settings.COMMAND),
         instructions=(
-            f"Serves the {title} databases {', '.join(policy.databases)}. {rule} Begin with {begin}; or, where the "
-            "request tells names, with the statement: a wrong table is answered with those there are. Answers that "
+            f"Serves the {title} databases {', '.join(policy.databases)}. {rule} Begin with {begin}; or, where "
+            "names are known or easily guessed, with the statement: a wrong one changes nothing and is answered with "
+            "the tables and columns. Answers that "
             "were cut say how to go on."
         ),
     )

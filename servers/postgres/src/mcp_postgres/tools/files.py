@@ -21,7 +21,8 @@ async def copy_to_file(
 ) -> Export:
     """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
 
-    It is made in the folder for files; .jsonl has an object per line. To see rows use `query_rows`.
+    The query may have sums and joins. The file is made in the folder for files; .jsonl has an object per line. To see
+    rows use `query_rows`.
     """
     return await export_rows(pools, database.read(sql), file)
 

@@ -65,7 +65,8 @@ async def list_objects(
 ) -> Catalog:
     """List databases and their schemas with tables, columns, keys (`-> table`), sizes, comments, or another `kind`.
 
-    Begin here: of few tables it tells values, NULLs, constraints, indexes and grants too. Numbers of rows are estimates
+    Begin here, unless names are known or easily guessed: other tools answer a wrong one with the tables and columns. Of
+    few tables it tells values, NULLs, constraints, indexes and grants too. Numbers of rows are estimates
     if it says `about`; of many tables columns are left out, unless `name` narrows them. For more of one table use
     `get_table`.
     """
@@ -130,8 +131,9 @@ async def query_rows(
 
     Several statements, separated by `;`, see the same state of the data; `parameters` is then an array of one array per
     statement. The answer is a JSON array a line, first the columns, then each row; numeric, and integers beyond 2^53,
-    are text. If it is truncated, call with `cursor` alone for the next page. To see which tables there are use
-    `list_objects`, why a query is slow `explain_query`.
+    are text. If it is truncated, call with `cursor` alone for the next page. A wrong name is answered with the tables
+    and their columns, a value that no row has with those there are, if few. To see why a query is slow use
+    `explain_query`.
     """
     request = database.read_page(sql, parameters, cursor)
     return await pages.read(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)

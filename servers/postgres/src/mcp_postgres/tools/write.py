@@ -37,7 +37,8 @@ async def write_rows(
 ) -> TextResult:
     """Insert, update, delete, merge or truncate rows, all statements in one transaction.
 
-    Says how many rows each touched; SELECT among them, or RETURNING, shows in the same answer what was and what came of
-    it. No temporary tables; TRUNCATE runs alone. A dry run uses up numbers of sequences. To only look use `query_rows`.
+    A wrong name changes nothing and is answered with the tables and columns. Says how many rows each touched; SELECT
+    among them, or RETURNING, shows in the same answer what was and what came of it. No temporary tables; TRUNCATE runs
+    alone. A dry run uses up numbers of sequences. To only look use `query_rows`.
     """
     return await run_change(pools, pages, database.write(sql, parameters, as_role), dry_run=dry_run)

@@ -40,7 +40,8 @@ async def copy_to_file(
 ) -> Export:
     """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
 
-    It is made in the folder for files. To see rows use `query_rows`, to copy all tables `copy_database`.
+    The query may have sums and joins. The file is made in the folder for files. To see rows use `query_rows`, to copy
+    all tables `copy_database`.
     """
     return await files.export_rows(pool, database.read(sql, parameters), file)
 

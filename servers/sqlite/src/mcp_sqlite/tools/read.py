@@ -55,8 +55,9 @@ async def list_tables(
 ) -> Catalog:
     """List databases with their tables, columns, keys (`-> table` for foreign ones) and row counts.
 
-    Begin here: of few tables it tells values, NULLs, constraints and indexes too. Counts that take long are estimated
-    or left out. For more of one table use `get_table`.
+    Begin here, unless names are known or easily guessed: other tools answer a wrong one with the tables and columns. Of
+    few tables it tells values, NULLs, constraints and indexes too. Counts that take long are estimated or left out. For
+    more of one table use `get_table`.
     """
     catalog = await schemas.list_tables(pool, database, name, limit, cursor)
     if name or cursor:
@@ -114,7 +115,8 @@ async def query_rows(
     Several statements, separated by `;`, see the same state of the data. With `database` as `one,other` both can be
     joined: `other.table`. `FROM "sub/a.csv"` reads `copy_to_file`'s folder for files. The answer is a JSON array a
     line, first the columns, then each row; integers beyond 2^53 are text. If it is truncated, call with `cursor` alone.
-    To see which tables there are use `list_tables`, why a query is slow `explain_query`.
+    A wrong name is answered with the tables and their columns, a value that no row has with those there are, if few. To
+    see why a query is slow use `explain_query`.
     """
     request = database.read_page(sql, parameters, cursor)
     return await pages.read(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)

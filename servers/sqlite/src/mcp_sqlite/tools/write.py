@@ -32,8 +32,9 @@ async def write_rows(
 ) -> TextResult:
     """Insert, update or delete rows: statements separated by `;`, in one transaction, all or none.
 
-    Says how many rows each touched; SELECT among them, or RETURNING, shows in the same answer what was and what came of
-    it. No temporary tables. They read files as `query_rows` does, which is to only look.
+    A wrong name changes nothing and is answered with the tables and columns. Says how many rows each touched; SELECT
+    among them, or RETURNING, shows in the same answer what was and what came of it. No temporary tables. `INSERT ...
+    SELECT ... FROM "sub/a.csv"` reads a file. To only look use `query_rows`.
     """
     return await run_change(pages, database.write(sql, parameters), dry_run=dry_run)
 

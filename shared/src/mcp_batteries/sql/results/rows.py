@@ -22,6 +22,9 @@ __all__ = [
     "to_one_line",
 ]
 
+# PostgreSQL's names have up to 63 bytes. SQLite gives an expression without AS its whole text as a name.
+_MAX_COLUMN_CHARACTERS = 64
+
 
 def bare_sql(text: str) -> str:
     """Return `text` without the fence that models put around code, and with one final semicolon instead of several."""
@@ -72,16 +75,24 @@ class RowPage:
         facts = [head, *self.notes, *self.source_notes]
         if self.cut:
             facts.append(f"{format_count(self.cut, 'cell')} cut; read more with `max_cell` or substr()")
+        columns = self.columns
         if is_answering_script():
-            # Its `remark` is one line.
+            # Its `remark` is one line, and it finds cells by the names of the columns.
             facts = ["; ".join(facts)]
-        return "\n".join([*(f"[{fact}]" for fact in facts), to_compact_json(self.columns), self.lines])
+        else:
+            columns = [_shorten_column(name) for name in columns]
+        return "\n".join([*(f"[{fact}]" for fact in facts), to_compact_json(columns), self.lines])
 
     def document(self) -> str:
         """Return the same as one JSON document, for a resource."""
         rows = ",\n".join(self.lines.split("\n")[:-1])
         truncated = ',"truncated":true' if self.cursor is not None or self.more else ""
         return f'{{"columns":{to_compact_json(self.columns)},"rows":[\n{rows}]{truncated}}}\n'
+
+
+def _shorten_column(name: str) -> str:
+    """Return the name of a column; of a long one, which is an expression without a name, its beginning."""
+    return name if len(name) <= _MAX_COLUMN_CHARACTERS else f"{name[: _MAX_COLUMN_CHARACTERS - 1]}…"
 
 
 @dataclass(frozen=True)
