@@ -44,7 +44,7 @@ async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
             "id (key), region -> far.regions",
             'id (key), part (key), customer -> customers, "Old" -> customers, state text ("paid":450|"open":50)',
             "; 1 trigger; row security off, 1 policy; granted to reader: select of id and reader: select, update",
-            "(!: NOT NULL; behind `;` all constraints beside keys, indexes, triggers, rules, row security, grants; a",
+            "(behind `;` all constraints beside keys, indexes, triggers, rules, row security, grants; a",
             "id integer, part integer, (id, part) -> orders", "public.days (partitioned table)",
             "day date, customer -> customers",
         ):  # fmt: skip
@@ -150,7 +150,7 @@ async def test_what_the_role_may_not_read_or_there_is_no_time_for_is_told_by_sta
     monkeypatch.setattr(value_counts, "_SECONDS", -1)
     async with inside(f"app={base.url('owner')}") as wire:
         listed = text_of(await wire.call("list_objects", name="pay"))
-        assert by_statistics in listed and "with %" in listed and ":rows" not in listed, listed
+        assert by_statistics in listed and "%: shares of rows" in listed and ":rows" not in listed, listed
 
 
 async def test_what_a_list_counts_is_true_of_all_rows() -> None:
