@@ -244,3 +244,11 @@ def test_what_no_time_was_left_to_compile_fails_for_no_new_reason(
         after = DependentState.read(database)
         assert after.failures == {'SELECT * FROM "broken"': "no such table: main.gone"}
         assert before.compare(after, (SchemaSnapshot({}, {}), SchemaSnapshot({}, {})), []) == []
+
+
+@pytest.mark.anyio
+async def test_what_sqlite_itself_checks_is_no_result_of_a_new_column(tmp_path: Path) -> None:
+    sql = "ALTER TABLE t ADD COLUMN level INTEGER NOT NULL DEFAULT 1 CHECK (level > 0); SELECT level FROM t LIMIT 1"
+    async with served("--write", "--ddl", make(tmp_path / "a.db")) as wire:
+        said = text_of(await wire.call("edit_schema", sql=sql))
+        assert "1. ALTER TABLE\n2. [1 row]" in said and "quick_check" not in said, said
