@@ -525,3 +525,10 @@ async def test_a_value_that_no_row_has_is_told_where_nothing_was_found() -> None
     async with inside("--mask", "public.jobs.state", f"app={base.url('reader')}") as wire:
         answer = await asked(wire, "query_rows", sql="SELECT id FROM jobs WHERE state = 'Open'")
         assert "never" not in answer and "done" not in answer, answer
+
+
+@pytest.mark.anyio
+async def test_a_stopped_statement_says_how_much_time_a_call_has() -> None:
+    async with inside("--timeout", 1, make("").url("owner")) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT pg_sleep(20)"))
+        assert "stopped at its time limit" in said and "A call has 1 s." in said, said

@@ -186,3 +186,14 @@ async def test_a_stopped_statement_says_how_much_time_a_call_has(tmp_path: Path)
     async with served("--timeout", 1, make(tmp_path / "app.db")) as wire:
         said = text_of(await wire.call("query_rows", sql=endless))
         assert "stopped at its time limit; a call has 1 s." in said, said
+
+
+@pytest.mark.anyio
+async def test_an_expression_without_a_name_is_a_short_column_and_a_whole_one_in_scripts(tmp_path: Path) -> None:
+    expression = f"coalesce({', '.join(['name'] * 30)})"
+    sql = f"SELECT {expression}, id FROM t LIMIT 1"
+    async with served(make(tmp_path / "app.db")) as wire:
+        said = text_of(await wire.call("query_rows", sql=sql))
+        assert said.split("\n")[1] == f'["{expression[:63]}…","id"]', said
+        script = f"print(query_rows.all({{sql: `{sql}`}})[0][`{expression}`])"
+        assert text_of(await wire.call("call_tools", script=script)).rstrip().endswith("\na")
