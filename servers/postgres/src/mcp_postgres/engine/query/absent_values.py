@@ -21,7 +21,6 @@ from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
 from mcp_postgres.engine.catalog.relation_sql import IS_READABLE, USER_SCHEMA
 from mcp_postgres.engine.connection.result_values import MASK
 from mcp_postgres.engine.connection.session import Session, fetch_json
-from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.policy import Database, ReadStatement, internal_statement
 
 __all__ = ["find_absent_values"]
@@ -66,10 +65,14 @@ class _Column(NamedTuple):
     name: str
 
 
-async def find_absent_values(pools: ConnectionPools, read_page: ReadPage, database: Database, sql: str) -> list[str]:
+RunWithin = Callable[[Callable[[Session], Awaitable[list[_Column]]]], Awaitable[list[_Column]]]
+
+
+async def find_absent_values(run_within: RunWithin, read_page: ReadPage, database: Database, sql: str) -> list[str]:
     """Return a note for each value that a condition of `sql` asks for in vain, of columns with few values.
 
     Args:
+        run_within: calls a function with a session of the caller's role.
         read_page: runs a statement as the caller's are.
     """
     comparisons = find_comparisons(sql)
@@ -78,7 +81,7 @@ async def find_absent_values(pools: ConnectionPools, read_page: ReadPage, databa
     notes: list[str] = []
     try:
         async with asyncio.timeout(_SECONDS):
-            for column in await pools.within(database, partial(_find_columns, sql=sql, comparisons=comparisons)):
+            for column in await run_within(partial(_find_columns, sql=sql, comparisons=comparisons)):
                 known = await _read_values(read_page, database, column)
                 for comparison in comparisons:
                     if comparison.column.lower() == column.name.lower():

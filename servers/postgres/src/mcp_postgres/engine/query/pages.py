@@ -148,7 +148,8 @@ class ResultPages:
     async def find_absent_values(self, database: Database, sql: str) -> list[str]:
         """Return notes on values that a statement asks for in vain."""
         read_page = functools.partial(self.read_statement, limit=MAX_KNOWN_VALUES + 1, max_bytes=_MAX_VALUES_BYTES)
-        return await find_absent_values(self._pools, read_page, database, sql)
+        run_within = functools.partial(self._pools.within, database)
+        return await find_absent_values(run_within, read_page, database, sql)
 
     async def read_statement(
         self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int = MAX_CELL
