@@ -135,4 +135,4 @@ class ConnectionPools:
             raise await add_suggestion(unclear, sql, within, is_schema=is_schema) from unclear
         except StatementTimeout as timeout:
             failure = f"{timeout.failure} A call has {self.limits.statement_seconds:g} s."
-            raise timeout.reworded(failure, timeout.fix) from timeout
+            raise timeout.reword(failure, timeout.fix) from timeout

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from mcp_batteries.errors import NotFound, Problem, Refused, quote
+from mcp_batteries.server.calling.results import to_compact_json
 from mcp_batteries.sql.language import suggestions
 from mcp_batteries.sql.language.identifiers import quote_identifier, unquote_identifier
-from mcp_batteries.sql.results.rows import to_compact_json
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED, WHOLE_SCHEMA_LISTED
 from mcp_postgres.engine.catalog.relation_sql import IS_OF_EXTENSION, IS_READABLE, USER_SCHEMA
 from mcp_postgres.engine.catalog.syntax_suggestions import (
@@ -139,7 +139,7 @@ async def add_suggestion(problem: Problem, sql: str, run_within: RunWithin, *, i
     if _ENUM_REFUSAL.search(problem.failure) or _CHECK_REFUSAL.search(problem.failure):
         rule = await run_within(partial(_find_broken_rule, message=problem.failure))
         if rule:
-            return problem.reworded(problem.failure, rule)
+            return problem.reword(problem.failure, rule)
     word = _suggest_word(problem, sql, is_schema=is_schema)
     if not word and "SQLSTATE 42601" in problem.failure:
         word = await run_within(partial(_suggest_at_error, message=problem.failure, sql=sql))

@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from mcp_batteries.errors import Problem
+from mcp_batteries.server.calling.results import to_compact_json
 from mcp_batteries.sql.language.compared_values import (
     MAX_KNOWN_VALUES,
     Comparison,
     describe_absent_value,
     find_comparisons,
 )
-from mcp_batteries.sql.results.rows import RowPage, to_compact_json, to_one_line
+from mcp_batteries.sql.results.rows import RowPage, to_one_line
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
 from mcp_postgres.engine.catalog.relation_sql import IS_READABLE, USER_SCHEMA
 from mcp_postgres.engine.connection.result_values import MASK
