@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import psycopg
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
@@ -480,6 +480,10 @@ async def test_a_tool_that_would_refuse_every_call_is_not_offered(caplog: pytest
                 while found:
                     found = "edit_schema" in {tool.name for tool in (await client.list_tools()).tools}
                     await anyio.sleep(0.02)
+            if not found:
+                # A model may have read the list before.
+                with pytest.raises(MCPError, match=r"it is turned off. .* superuser.* start it with `--admin`"):
+                    await client.call_tool("edit_schema", {"sql": "CREATE TABLE more (id int)"})
             return found
 
     app, also = f"app={base.url('postgres')}", f"also={base.url('owner')}"

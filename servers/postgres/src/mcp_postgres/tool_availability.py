@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.dynamic_tools import DynamicTools
-from mcp_postgres.engine.change.commit import can_reach_server
+from mcp_postgres.engine.change.commit import SCHEMA_FIX, can_reach_server
 from mcp_postgres.engine.connection.session import Session
 from mcp_postgres.engine.pools import ConnectionPools
 from mcp_postgres.policy import Policy
@@ -39,9 +39,11 @@ class ToolAvailability(DynamicTools):
             if reason is None:
                 return
             reasons.append(f"the role of `{database.name}` {reason}")
-        logger.warning("`edit_schema` is not offered without `--admin`: %s.", "; ".join(reasons))
+        roles = "; ".join(reasons)
+        logger.warning("`edit_schema` is not offered without `--admin`: %s.", roles)
         assert self.server is not None
-        await self.server.offer([], {"edit_schema"})
+        reason = f"It could reach files and programs by what it defines, because {roles}. {SCHEMA_FIX}"
+        await self.server.offer([], {"edit_schema"}, reason)
 
 
 async def _explain_closed(session: Session) -> str | None:

@@ -164,11 +164,12 @@ class Assembled(MCPServer[Any]):
             return unprefixed.startswith(_READING_VERBS)
         return lowered.startswith(_READING_VERBS)
 
-    async def offer(self, tools: Sequence[StrictTool], instead_of: Collection[str] = ()) -> None:
+    async def offer(self, tools: Sequence[StrictTool], instead_of: Collection[str] = (), reason: str = "") -> None:
         """Offer those of `tools` that the operator chose, besides those of the rooms, and notify clients.
 
         Args:
             instead_of: names of tools to withdraw.
+            reason: why they are withdrawn and how they could be offered, for who calls one nevertheless.
 
         Raises:
             ValueError: another tool has one of the names.
@@ -180,6 +181,8 @@ class Assembled(MCPServer[Any]):
             raise ValueError(f"declared more than once: {', '.join(duplicates)}")
         for name in instead_of:
             table.pop(name, None)
+            if reason:
+                self.withheld[name] = reason
         table.update({tool.name: tool for tool in tools})
         self.catalog.tools = [entry(tool) for tool in table.values()]
         await self.hub.tools_changed()

@@ -67,7 +67,7 @@ _COMMANDS = {
     "lock": "Leave it away: what a change needs is locked for it.",
     **dict.fromkeys(
         ("create", "alter", "drop", "comment", "grant", "revoke", "refresh", "vacuum", "analyze", "reindex"),
-        "`edit_schema` does that, if the operator started the server with `--ddl`.",
+        "`edit_schema` does that, if the operator started the server with `--ddl`, and as superuser with `--admin`.",
     ),
 }  # fmt: skip
 _FOREIGN_SYNTAX = (

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from mcp_postgres.engine.connection.session import Session
 
-__all__ = ["CHECK_CONSTRAINTS", "COMMIT", "FIND_CHANGED_CATALOGS", "READ_TRANSACTION_ID", "can_reach_server"]
+__all__ = [
+    "CHECK_CONSTRAINTS",
+    "COMMIT",
+    "FIND_CHANGED_CATALOGS",
+    "READ_TRANSACTION_ID",
+    "SCHEMA_FIX",
+    "can_reach_server",
+]
 
 _CATALOGS = (
     "pg_class", "pg_attribute", "pg_attrdef", "pg_constraint", "pg_index", "pg_proc", "pg_type", "pg_namespace",
@@ -19,6 +26,10 @@ FIND_CHANGED_CATALOGS = "SELECT concat_ws(', ', {}, {}) ".format(
         f"CASE WHEN EXISTS (SELECT 1 FROM {name} WHERE age(xmin) <= age($1::xid)) THEN '{name}' END"
         for name in _CATALOGS
     ),
+)
+SCHEMA_FIX = (
+    "The operator can give the server a role that owns the schema (`--print-role-sql` shows how), or start it with "
+    "`--admin`."
 )
 CHECK_CONSTRAINTS = "SET CONSTRAINTS ALL IMMEDIATE"
 # A function may have set something for the session, which others use too.

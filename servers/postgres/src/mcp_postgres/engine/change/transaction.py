@@ -21,6 +21,7 @@ from mcp_postgres.engine.change.commit import (
     COMMIT,
     FIND_CHANGED_CATALOGS,
     READ_TRANSACTION_ID,
+    SCHEMA_FIX,
     can_reach_server,
 )
 from mcp_postgres.engine.change.effects import Effects, RowChanges
@@ -154,8 +155,7 @@ class _ChangeRun:
             raise Refused(
                 f"The role {session.role.explain_judging()}: `edit_schema` could reach files and programs by what "
                 "it defines.",
-                "The operator can give the server a role that owns the schema (`--print-role-sql` shows how), or start "
-                "it with `--admin`.",
+                SCHEMA_FIX,
             )
         if isinstance(request, Writes) and request.role is not None:
             await check_may_act(session, request.role)
