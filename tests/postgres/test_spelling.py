@@ -310,7 +310,7 @@ async def test_a_refused_value_is_answered_with_the_rule_itself() -> None:
     base.run("CREATE SCHEMA other; CREATE TYPE other.mood AS ENUM ('blue')")
     async with inside(base.url("owner")) as wire:
         said = text_of(await wire.call("query_rows", sql="SELECT 'x'::public.mood"))
-        assert "blue" not in said and "`list_objects`" in said, said
+        assert "blue" not in said and "`get_table`" in said, said
 
 
 async def test_the_tool_that_an_error_names_shows_what_it_promises() -> None:

@@ -55,6 +55,7 @@ _MAX_CONSTRAINT_CHARACTERS = 120
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _BOOLEANS = {"t": "true", "f": "false"}
 _PLAIN_FOREIGN_KEY = re.compile(r"FOREIGN KEY \(.*\) REFERENCES .*\)")
+_FOREIGN_KEY_OF_COLUMN = re.compile(r"FOREIGN KEY \((?P<column>\w+)\) REFERENCES [\w.]+\(\w+\) (?P<rules>.+)")
 _SHORT_TYPES = {
     "timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp",
     "time without time zone": "time", "character varying": "varchar", "double precision": "float8",
@@ -358,9 +359,16 @@ def _list_constraints(group: Sequence[_Json], layout: _Layout) -> list[str]:
 
 def _list_rules_of_rows(details: _Json) -> list[str]:
     """Return the constraints that are no plain keys, and the unique indexes without a constraint."""
-    lines = [item["definition"] for item in details["constraints"] if not _is_plain_key(item["definition"])]
+    definitions = [item["definition"] for item in details["constraints"]]
+    lines = [_shorten_foreign_key(definition) for definition in definitions if not _is_plain_key(definition)]
     lines += _list_indexes(details, unique=True)
     return lines
+
+
+def _shorten_foreign_key(definition: str) -> str:
+    """Return a constraint, without the table that an arrow behind the column shows."""
+    match = _FOREIGN_KEY_OF_COLUMN.fullmatch(definition)
+    return f"{match['column']} {match['rules']}" if match else definition
 
 
 def _list_indexes(details: _Json, *, unique: bool) -> list[str]:
