@@ -91,7 +91,7 @@ async def read_text(
 
     Documents (docx, pdf, msg ...), databases and Parquet come as text, pages of a PDF by `a.pdf!/3-9`, files in
     archives by `a.zip!/b.txt`: `[page 1 of 3]`, `[sheet NAME, A1:E9]` and rows with tabs, `[cell 3, code]`, Word tables
-    `a | b`. In scripts `.rows()` of CSV (BOM, `;`, quotes) or a sheet gives objects of texts. Several files:
+    `a | b`. In scripts `.rows()` of CSV (`;` or tabs too) or a sheet gives objects of texts. Several files:
     `read_files`.
     """
     last_line = _choose_last_line(start_line, end_line, head, tail)
