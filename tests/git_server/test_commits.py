@@ -330,6 +330,25 @@ async def test_a_pick_of_which_a_part_was_there_already_tells_how_much_the_commi
             await undone(asking, picked)
 
 
+async def test_a_pick_names_a_file_as_the_commit_and_as_the_branch_do(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    lines = [f"line {number}" for number in range(20)]
+
+    def text_with(**changed: str) -> str:
+        return "\n".join([changed.get(line.replace(" ", "_"), line) for line in lines]) + "\n"
+
+    made.commit("Begin", {"src/orders.py": text_with()})
+    made.git("branch", "export")
+    made.commit("Change two lines", {"src/orders.py": text_with(line_1="first", line_18="last")})
+    made.git("switch", "--quiet", "export")
+    (made.path / "src/shop").mkdir()
+    made.git("mv", "src/orders.py", "src/shop/orders.py")
+    made.commit("Move, and change one", {"src/shop/orders.py": text_with(line_1="first")})
+    async with serving("--write", made.path) as asking:
+        picked = await asking("run_cherry_pick", rev="main")
+    assert "the rest was here already: src/orders.py (here src/shop/orders.py))" in picked, picked
+
+
 async def test_picks_pass_over_what_is_there_already_also_after_a_conflict(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
     made.git("config", "user.name", "Grace Hopper")

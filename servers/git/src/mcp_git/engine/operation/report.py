@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -213,8 +213,13 @@ class _Report:
     def _name_smaller_files(self, commit: _ListedCommit, source: _ListedCommit) -> str:
         """Return, behind a colon, the files of which a commit that was picked changes less than its source."""
         counts = self._count_lines_of_files(commit)
-        names = [name for name, lines in self._count_lines_of_files(source).items() if counts.get(name) != lines]
-        return f": {name_some(quote_paths(names))}" if names else ""
+        source_counts = self._count_lines_of_files(source)
+        names = [name for name, lines in source_counts.items() if counts.get(name) != lines]
+        if not names:
+            return ""
+        moved = _pair_moved(source_counts.keys() - counts.keys(), counts.keys() - source_counts.keys())
+        words = [_name_here(name, moved.get(name)) for name in names]
+        return f": {name_some(words)}"
 
     def _count_lines_of_files(self, commit: _ListedCommit) -> Mapping[bytes, bytes]:
         """Return by its path how many lines a commit adds to each file and removes from it, as git prints that."""
@@ -699,6 +704,23 @@ def _explain_less(commit: _ListedCommit, source: _ListedCommit) -> str:
     if any(number > limit for number, limit in zip(numbers, source_numbers, strict=True)):
         return ""
     return ", the rest was here already"
+
+
+def _pair_moved(lost: Collection[bytes], new: Collection[bytes]) -> Mapping[bytes, bytes]:
+    """Return by the path of a file in a picked commit where the branch has it, as far as the names are alike."""
+    moved: dict[bytes, bytes] = {}
+    for path in lost:
+        candidates = [other for other in new if other.rpartition(b"/")[2] == path.rpartition(b"/")[2]]
+        if len(candidates) == 1:
+            moved[path] = candidates[0]
+    return moved
+
+
+def _name_here(path: bytes, here: bytes | None) -> str:
+    """Return the path of a file, and behind it the one that it has on the branch, if that is another."""
+    if here is None:
+        return quote_path(path)
+    return f"{quote_path(path)} (here {quote_path(here)})"
 
 
 def _list_counts(commit: _ListedCommit) -> list[int]:
