@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,18 +131,43 @@ async def test_rows_of_a_sheet_have_their_cells_where_they_are(tmp_path: Path) -
     assert output.endswith('\n[["1","[C9] here",""],["2","","z"],["","","last"]]\n')
 
 
-async def test_a_title_above_the_columns_of_a_sheet_is_told(tmp_path: Path) -> None:
-    book: Any = xlsxwriter.Workbook(tmp_path / "title.xlsx")
+async def run_on_sheet(folder: Path, rows: Sequence[Sequence[str | int]], script: str) -> str:
+    book: Any = xlsxwriter.Workbook(folder / "a.xlsx")
     sheet = book.add_worksheet()
-    for row, cells in enumerate((["Orders of\n2025"], [], ["Region", "Amount"], ["North", 2])):
-        sheet.write_row(row, 0, cells)
+    for number, cells in enumerate(rows):
+        sheet.write_row(number, 0, cells)
     book.close()
-    script = 'return read_text({path: "title.xlsx"}).rows()'
-    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+    async with Client(build(load(Settings, [str(folder)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
-    told = "[left out above the columns of sheets: Orders of"
-    output = answer.content[0].text  # type: ignore[union-attr]
+    return answer.content[0].text  # type: ignore[union-attr]
+
+
+async def test_what_stands_below_a_title_is_told_to_be_taken_for_the_columns(tmp_path: Path) -> None:
+    rows = [["Orders of\n2025"], [], ["Region", "Amount"], ["North", 2]]
+    output = await run_on_sheet(tmp_path, rows, 'return read_text({path: "a.xlsx"}).rows()')
+    told = "[rows() took for columns: Region, Amount (below Orders of"
     assert output.startswith(told) and output.endswith(']\n[{"Region":"North","Amount":"2"}]\n'), output
+    # A script fails where other columns are meant.
+    output = await run_on_sheet(tmp_path, rows, 'return read_text({path: "a.xlsx"}).rows()[0].Total.length')
+    assert "TypeError" in output and told in output, output
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Name"], ["Ann"], ["Bob", "absent"], ["Cy"]],
+        [["Name"], ["Ann"], ["Bob", "absent"]],
+        [["Name"], ["Ann", 3], ["Bob", 4]],
+        [["Name"], ["Ann", "2025-01-31"], ["Bob", "2025-02-28"]],
+    ],
+)
+async def test_no_row_of_a_sheet_is_taken_for_its_columns(tmp_path: Path, rows: Sequence[Sequence[str | int]]) -> None:
+    output = await run_on_sheet(tmp_path, rows, 'return read_text({path: "a.xlsx"}).rows()')
+    assert "a row has 2 fields and the table 1 columns" in output, output
+    # As it says, a part of the sheet can be read.
+    assert "as by `a.xlsx!/NAME!3:99`" in output, output
+    output = await run_on_sheet(tmp_path, rows, 'return read_text({path: "a.xlsx!/Sheet1!3:99"}).rows().length')
+    assert output.endswith(f"{len(rows) - 3}\n"), output
 
 
 async def test_rows_of_a_long_file_are_those_of_all_its_pages(tmp_path: Path) -> None:

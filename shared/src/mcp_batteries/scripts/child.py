@@ -5,7 +5,8 @@ something, `reporting`. A call of a function is a line with its `name` and its `
 server checks, and waits for a line with the `text` of the answer, the `printed_text` that the script prints in its
 place (empty if that is the same), and the arguments of its `next_page`, or its `error`.
 What is printed is a line with `printed`. The last line has the `error` that ended the script, empty if it came to its
-end, with the `lists` that it read to their last page then, and the `titles` above columns that `.rows()` left out.
+end, with the `lists` that it read to their last page then. `columns_below_titles` are what `.rows()` took for the columns
+of sheets that begin with titles, and these.
 """
 
 from __future__ import annotations
@@ -91,12 +92,14 @@ class _Script:
         except library.JSException as error:
             message, _, stack = str(error).partition("\n")
             facts = {"error": message, "stack": stack}
+        columns_below_titles = facts.get("columns_below_titles", [])
         if "error" in facts:
             # A script can put anything there.
-            return {"error": _with_line(str(facts["error"]), str(facts.get("stack")))}
+            error = _with_line(str(facts["error"]), str(facts.get("stack")))
+            return {"error": error, "columns_below_titles": columns_below_titles}
         if not facts.get("ended"):
             return {"error": "it waits for a promise that nothing resolves"}
-        return {"error": "", "lists": facts["lists"], "titles": facts["titles"]}
+        return {"error": "", "lists": facts["lists"], "columns_below_titles": columns_below_titles}
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message, after what was printed before it."""

@@ -5,8 +5,8 @@
   const write = globalThis.__print;
   delete globalThis.__call;
   delete globalThis.__print;
-  const titles = globalThis.__titles;
-  delete globalThis.__titles;
+  const columnsBelowTitles = globalThis.__columnsBelowTitles;
+  delete globalThis.__columnsBelowTitles;
 
   const {parse, stringify} = JSON;
 
@@ -315,5 +315,5 @@
       outcome.stack = error?.stack;
     }
   };
-  globalThis.__outcome = () => stringify({...outcome, titles: [...titles]});
+  globalThis.__outcome = () => stringify({...outcome, columns_below_titles: [...columnsBelowTitles]});
 })();

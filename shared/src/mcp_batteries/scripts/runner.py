@@ -75,14 +75,14 @@ class Outcome:
         left_out: how many characters of that are missing at its end.
         error: what ended it, with the line; empty if it came to its end.
         lists: what it read to the last page, if it came to its end.
-        titles: what stood above the columns of tables that it read, if it did too.
+        columns_below_titles: what was taken for the columns of sheets that begin with titles, and these.
     """
 
     output: str = ""
     left_out: int = 0
     error: str = ""
     lists: Sequence[ReadList] = ()
-    titles: Sequence[str] = ()
+    columns_below_titles: Sequence[str] = ()
 
     def add(self, printed: str) -> None:
         printed = well_formed(printed)
@@ -138,7 +138,7 @@ async def _run(start: Mapping[str, Any], call: Function, outcome: Outcome) -> No
                 case {"error": str(error)}:
                     outcome.error = well_formed(error)
                     outcome.lists = _parse_lists(reply.get("lists"), start["functions"])
-                    outcome.titles = _parse_titles(reply.get("titles"))
+                    outcome.columns_below_titles = _parse_lines(reply.get("columns_below_titles"))
                     return
                 case {"name": str(name), "arguments": str(arguments), "wants_rows": bool(wants_rows)} if (
                     name in start["functions"]
@@ -246,11 +246,11 @@ def _parse_lists(lists: Any, functions: Sequence[str]) -> list[ReadList]:
     return parsed
 
 
-def _parse_titles(titles: Any) -> list[str]:
-    """Return the titles that a process says it left out, each in one line."""
-    if not isinstance(titles, list):
+def _parse_lines(lines: Any) -> list[str]:
+    """Return what a process says of tables, each in one line."""
+    if not isinstance(lines, list):
         return []
-    return [" ".join(well_formed(str(title)).split()) for title in cast("list[Any]", titles)]
+    return [" ".join(well_formed(str(line)).split()) for line in cast("list[Any]", lines)]
 
 
 async def _answer(call: Function, name: str, json_arguments: str) -> Mapping[str, Any]:

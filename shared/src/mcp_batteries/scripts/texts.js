@@ -9,7 +9,7 @@
     return all.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
   };
   // A function of this name would be out of reach in a script that calls a variable so.
-  Object.defineProperty(String.prototype, "lines", {value: lines, configurable: true});
+  Object.defineProperty(String.prototype, "lines", {value: lines});
 
   // The fields of each line of a CSV file, where a quoted one may go over several lines.
   const fieldsOf = (text, separator) => {
@@ -30,17 +30,27 @@
     return fieldsOf(text, SEPARATORS.reduce((best, one) => (countOf(one) > countOf(best) ? one : best)));
   };
 
+  const MAX_QUOTED_CHARACTERS = 200;
+  const quote = (text) => text.slice(0, MAX_QUOTED_CHARACTERS);
   const isBlank = (fields) => fields.every((value) => value.trim() === "");
   const hasOneValue = (fields) => fields.filter((value) => value.trim() !== "").length === 1;
-  // Titles stand alone above the columns of many sheets. The server tells which ones were left out.
-  const titles = new Set();
-  globalThis.__titles = titles;
+  // A number or a date, which is no name of a column.
+  const isFigure = (value) => /\d/.test(value) && !/\p{L}/u.test(value);
+  // Titles stand alone above the columns of many sheets. The server tells what was taken for the columns then.
+  const columnsBelowTitles = new Set();
+  globalThis.__columnsBelowTitles = columnsBelowTitles;
   const withoutTitles = (rows) => {
-    const start = rows.findIndex((cells) => !isBlank(cells) && !hasOneValue(cells));
-    const above = rows.slice(0, Math.max(start, 0)).filter((cells) => !isBlank(cells));
-    if (above.length === 0 || above.some((cells) => cells.length >= rows[start].length)) return rows;
-    for (const cells of above) titles.add(cells.join("").trim());
-    return rows.slice(start);
+    const filled = rows.filter((cells) => !isBlank(cells));
+    const start = filled.findIndex((cells) => !hasOneValue(cells));
+    if (start < 1) return filled;
+    const above = filled.slice(0, start);
+    const [columns, firstRow] = filled.slice(start);
+    // A line that stands out from a list of single values is none of columns.
+    const isAboveRows = firstRow !== undefined && !hasOneValue(firstRow);
+    if (!isAboveRows || columns.some(isFigure) || above.some((cells) => cells.length >= columns.length)) return filled;
+    const titles = above.map((cells) => cells.join("").trim()).join("; ");
+    columnsBelowTitles.add(`${quote(columns.join(", "))} (below ${quote(titles)})`);
+    return filled.slice(start);
   };
 
   // A sheet of a workbook begins with its name and the area of its cells. A line or a cell behind many empty ones says
@@ -78,8 +88,11 @@
     if (/^\[[^\]]*\]$/.test(firstLine)) throw new Error(`the first line names no columns: ${firstLine}`);
     return parseFields(text);
   };
-  const MAX_QUOTED_CHARACTERS = 200;
-  const TITLE_HINT = "; if a title stands above, leave it out: `.lines().slice(1).join('\\n').rows()`";
+  const TITLE_HINTS = {
+    sheet: "read the rows from the columns on, as by `a.xlsx!/NAME!3:99`",
+    text: "leave it out: `.lines().slice(1).join('\\n').rows()`",
+  };
+  const hintOf = (text) => `; if a title stands above, ${text.startsWith("[sheet ") ? TITLE_HINTS.sheet : TITLE_HINTS.text}`;
   // An object for each row of a CSV file or a sheet, by the names in its first line that is not empty.
   const rows = function () {
     const table = parseTable(this.replace(/^\uFEFF/, ""));
@@ -89,9 +102,8 @@
     return others.map((fields) => {
       const beyond = fields.slice(columns.length);
       if (beyond.some((value) => value !== "")) {
-        const quoted = stringify(fields).slice(0, MAX_QUOTED_CHARACTERS);
-        const hint = columns.length === 1 ? TITLE_HINT : "";
-        throw new Error(`a row has ${fields.length} fields and the table ${columns.length} columns: ${quoted}${hint}`);
+        const hint = columns.length === 1 ? hintOf(this) : "";
+        throw new Error(`a row has ${fields.length} fields and the table ${columns.length} columns: ${quote(stringify(fields))}${hint}`);
       }
       return Object.fromEntries(columns.map((column, number) => [column, fields[number] ?? ""]));
     });

@@ -287,9 +287,9 @@ class ScriptCalls:
                 lists.append(_describe_list(read))
         if lists:
             notes.append(f"read whole: {', '.join(lists)}")
-        if outcome.titles:
-            titles = truncate_utf8("; ".join(outcome.titles), _MAX_NOTE_BYTES)
-            notes.append(f"left out above the columns of sheets: {titles}")
+        if outcome.columns_below_titles:
+            columns = truncate_utf8("; ".join(outcome.columns_below_titles), _MAX_NOTE_BYTES)
+            notes.append(f"rows() took for columns: {columns}")
         return notes
 
 
