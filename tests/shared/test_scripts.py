@@ -482,20 +482,22 @@ async def test_a_file_that_was_read_whole_is_printed_without_a_line_that_says_so
         print(read_text({path: "whole"}));
         print(read_text({path: "whole", head: 1}));
         print(read_text({path: "one"}));
-        const one = read_text({path: "one"});
-        print("one", one.lines()[0], one.remark.length > 9);
+        const cut = read_text({path: "long", max_bytes: 1000});
+        if (cut.lines().length === 1) print(cut);
     """
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
     assert answer.content[0].text.splitlines() == [
         "one",
+    (tmp_path / "long").write_text("x" * 2000)
         "two",
         ".remark: [line 1 of 2]",
         "one",
         ".remark: [line 1 of 1, no line end at the end]",
         "one",
-        "one one true",
+        ".remark: [line 1 of 1; line 1 is cut: its rest is at start_line=1, start_column=1001]",
+        "x" * 1000,
     ]
 
 
@@ -597,6 +599,7 @@ async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_o
 
 async def test_what_a_script_reads_it_can_write_back(tmp_path: Path) -> None:
     contents = {"none": "a\r\nb", "one": "a\n", "two": "a\n\n", "empty": ""}
+        print("");
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content.encode())
     script = """

@@ -77,8 +77,10 @@
       const entry = this.#byText.get(text);
       if (entry === undefined) return undefined;
       entry.isPrinted = true;
-      const {line, shownLine, isInText, printedText, isOneLine} = entry;
-      if (isInText || isOneLine || !isTelling(line) || this.#printedLines.delete(line)) return undefined;
+      // Later ones are texts of the script's own.
+      if (text === "") this.#byText.delete(text);
+      const {line, shownLine, isInText, printedText} = entry;
+      if (isInText || !isTelling(line) || this.#printedLines.delete(line)) return undefined;
       if (printedText) {
         const [head, ...lines] = printedText.split("]\n");
         return [`.remark: ${withoutCursor(head)}; \`.lines()\` has whole paths`, ...lines].join("]\n");
@@ -86,12 +88,6 @@
       if (isWhole(text, shownLine)) return undefined;
       const head = `.remark: ${withoutCursor(shownLine)}`;
       return text ? `${head}\n${text}` : head;
-    }
-
-    // One line of a text is the text itself where that has no line end, and a script that asked for it wants no more.
-    noteLines(text, lines) {
-      const entry = this.#byText.get(text);
-      if (entry !== undefined && lines.length === 1 && lines[0] === text) entry.isOneLine = true;
     }
   }
   const remarks = new Remarks();
@@ -174,13 +170,6 @@
     globalThis.remark = isRemark ? line : "";
     return isRemark ? text.slice(line.length + 1) : text;
   };
-
-  const {lines: linesOf} = String.prototype;
-  Object.defineProperty(String.prototype, "lines", {value() {
-    const lines = linesOf.call(this);
-    remarks.noteLines(String(this), lines);
-    return lines;
-  }});
 
   // Of an answer: its first line in brackets, which the text of a read is without.
   Object.defineProperty(String.prototype, "remark", {get() { return remarks.lineOf(String(this)); }});
