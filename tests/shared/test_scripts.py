@@ -204,8 +204,11 @@ async def test_scripts_that_make_changes_have_a_tool_of_their_own(tmp_path: Path
     async with Served(audit=tmp_path / "audit") as served:
         answer = await served.client.call_tool("run_script", {"script": script})
         assert not answer.is_error and served.room.said == ["2"]
-        # What it printed is not told again.
+        # What it printed is not told again, if that is all.
         assert answer.content[0].model_dump()["text"] == "said 2\n"
+        answer = await served.client.call_tool("run_script", {"script": f"{script}; say_word({{word: 'b'}})"})
+        note = "[calls that could change something: 2 say_word]"
+        assert answer.content[0].model_dump()["text"] == f"{note}\nsaid 2\n"
         found = {item.name: item.annotations for item in (await served.client.list_tools()).tools}
     assert list(found)[:2] == ["call_tools", "run_script"]
     assert found["call_tools"] and found["call_tools"].read_only_hint
@@ -213,7 +216,9 @@ async def test_scripts_that_make_changes_have_a_tool_of_their_own(tmp_path: Path
     # No tool of this room replaces or removes anything.
     assert hints and (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) == (False, False, False)
     lines = [json.loads(line) for line in (tmp_path / "audit").read_text("utf-8").splitlines()]
-    assert [line["name"] for line in lines] == ["get_price", "say_word", "run_script"]
+    assert [line["name"] for line in lines] == ["get_price", "say_word", "run_script"] + [
+        "get_price", "say_word", "say_word", "run_script",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -517,8 +522,8 @@ async def test_a_script_that_failed_says_what_it_changed_and_no_dry_run(tmp_path
     first_line, *lines = answer.content[0].text.splitlines()
     assert first_line.startswith("[the script failed after 33 calls: line 6: Error: unexpected; the last call was edit")
     assert lines[:3] == [
-        "[calls that could change something: 30 edit_file]",
-        "[made already, so leave them out of the next script:",
+        "[calls that could change something: 1 write_file, 30 edit_file]",
+        "[made already, so leave them out of the next script, and what the output below tells:",
         "edited 00, line 1 (+1 -1)",
     ]
     assert lines[7:9] == ["(5 between them)", "edited 10, line 1 (+1 -1)"]

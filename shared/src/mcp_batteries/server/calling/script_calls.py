@@ -257,10 +257,11 @@ class ScriptCalls:
         return f"its functions are {', '.join(allowed)} and print"
 
     def _describe_changes(self, outcome: Outcome, output: str) -> list[str]:
-        """Return which calls may have changed something, but for those whose answer the caller reads anyway."""
+        """Return which calls may have changed something, unless the caller reads the answers of all anyway."""
         notes: list[str] = []
-        changes = _without_printed(self.changes, output)
-        counts = Counter(change.tool for change in changes)
+        unprinted = _without_printed(self.changes, output)
+        # A number without those that were printed would be taken for all.
+        counts = Counter(change.tool for change in self.changes if unprinted)
         failures = Counter(self.failed_changes)
         if failure := _FAILED_CALL.match(outcome.error):
             # The first line has told of it.
@@ -269,8 +270,9 @@ class ScriptCalls:
         told += [f"{count} {name} failed" for name, count in failures.items() if count > 0]
         if told:
             notes.append(f"calls that could change something: {', '.join(told)}")
-        if outcome.error and changes:
-            notes.append(f"made already, so leave them out of the next script:\n{_list_changes(changes)}")
+        if outcome.error and unprinted:
+            also = "" if len(unprinted) == len(self.changes) else ", and what the output below tells"
+            notes.append(f"made already, so leave them out of the next script{also}:\n{_list_changes(unprinted)}")
         if self.unfinished:
             notes.append(f"{self.unfinished} was not finished; look whether it changed something")
         return notes
@@ -307,7 +309,7 @@ def _without_printed(changes: Sequence[_Change], output: str) -> list[_Change]:
     printed = Counter(output.splitlines())
     others: list[_Change] = []
     for change in changes:
-        if printed[change.line] > 0:
+        if change.line and printed[change.line] > 0:
             printed[change.line] -= 1
         else:
             others.append(change)
