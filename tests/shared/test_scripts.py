@@ -426,6 +426,8 @@ async def test_printed_objects_of_one_form_are_rows_that_name_their_fields_once(
         ("[{a: 1, b: 2}, {a: 4, c: 3}, {a: 5, b: 6}]", '[{"a":1,"b":2},{"a":4,"c":3},{"a":5,"b":6}]\n'),
         ("[[1, 2], [3, 4], [5, 6]]", "[[1,2],[3,4],[5,6]]\n"),
         ("[{a: 1, b: 2}, null, {a: 5, b: 6}]", '[{"a":1,"b":2},null,{"a":5,"b":6}]\n'),
+        # What an object has no member for is no empty cell.
+        ("[{a: 1, b: {}.c}, {a: 2, b: null}, {a: 3, b: 4}]", '["a","b"]\n[1,"undefined"]\n[2,null]\n[3,4]\n'),
     ]
     for value, output in cases:
         assert (await run_alone(f"print({value})")).output == output
@@ -442,6 +444,11 @@ async def test_printed_lines_are_a_line_each_below_their_folder() -> None:
             "created folder-of-files/\n 0.txt\n 1.txt\n 2.txt\n",
         ),
         (json.dumps(["a/1", "a/2", "http://x/y"]), "a/1\na/2\nhttp://x/y\n"),
+        (
+            json.dumps(["folders-of-a/folder/", *(f"folders-of-a/folder/{name}" for name in "abc")]),
+            "folders-of-a/folder/\nfolders-of-a/folder/\n a\n b\n c\n",
+        ),
+        ("Array(30).fill('// comment')", "// comment\n" * 30),
         # What lines can't show.
         ("['a', 'b']", '["a","b"]\n'),
         ("['a', 'b', 'c ']", '["a","b","c "]\n'),
@@ -483,6 +490,7 @@ async def test_a_printed_answer_is_as_a_model_reads_it_and_the_script_has_whole_
 async def test_a_file_that_was_read_whole_is_printed_without_a_line_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "whole").write_text("one\ntwo\n")
     (tmp_path / "one").write_text("one")
+    (tmp_path / "long").write_text("x" * 2000)
     script = """
         print(read_text({path: "whole"}));
         print(read_text({path: "whole", head: 1}));
@@ -495,7 +503,6 @@ async def test_a_file_that_was_read_whole_is_printed_without_a_line_that_says_so
     assert isinstance(answer.content[0], TextContent)
     assert answer.content[0].text.splitlines() == [
         "one",
-    (tmp_path / "long").write_text("x" * 2000)
         "two",
         ".remark: [line 1 of 2]",
         "one",
@@ -592,6 +599,7 @@ async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_o
     (tmp_path / "a").write_text("word\n")
     script = """
         print(search_text({pattern: "none"}));
+        print("");
         print(1, "");
         read_text({path: "a"});
         print("");
@@ -599,12 +607,11 @@ async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_o
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
-    assert re.fullmatch(r"\.remark: \[0 files match[^\n]*\]\n1 \n\n", answer.content[0].text), answer.content[0].text
+    assert re.fullmatch(r"\.remark: \[0 files match[^\n]*\]\n\n1 \n\n", answer.content[0].text), answer.content[0].text
 
 
 async def test_what_a_script_reads_it_can_write_back(tmp_path: Path) -> None:
     contents = {"none": "a\r\nb", "one": "a\n", "two": "a\n\n", "empty": ""}
-        print("");
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content.encode())
     script = """
@@ -786,7 +793,7 @@ async def test_of_a_tool_that_shows_one_thing_all_is_that_thing() -> None:
     assert (await run("return edit_run.all()[0].startsWith('{')")).output == "true\n"
     # Who knows that it is under `data` takes the answer for that object.
     outcome = await run("return [get_run().data.id, edit_run().data.id, ['text', '{', '{}'].map((text) => text.data)]")
-    assert json.loads(outcome.output) == [7, 7, [None, None, None]]
+    assert json.loads(outcome.output) == [7, 7, ["undefined"] * 3]
 
 
 async def test_a_column_that_a_row_has_not_is_no_value_that_is_not_set() -> None:

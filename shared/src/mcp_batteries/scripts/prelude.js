@@ -15,6 +15,8 @@
     if (value instanceof Error || value instanceof RegExp) return String(value);
     if (value instanceof Map || value instanceof Set) return [...value];
     if (value instanceof Promise) return "a promise: await it";
+    // As `null`, a name that no object has would read as an empty cell.
+    if (value === undefined) return "undefined";
     if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) return String(value);
     return value;
   };
@@ -108,8 +110,8 @@
   // Tabs at its end are empty columns.
   const isPlainLine = (value) =>
     typeof value === "string" && /^\S(?:.*\S)?\t*$/.test(value) && !LINE_BREAKING.test(value);
-  // Behind a verb, as in `created a/b.txt`, it is a folder too.
-  const FOLDER = /^(?:[a-z]+ )?[^\s:"'`()[\]]*\//;
+  // Behind a verb, as in `created a/b.txt`, it is a folder too; the `//` of a comment is none.
+  const FOLDER = /^(?:[a-z]+ )?[^\s:"'`()[\]]*[^\s:"'`()[\]/]\/(?=\S)/;
   // A folder must save so many characters to stand on a line of its own, as in answers that a model reads.
   const MIN_SAVED_CHARACTERS = 20;
   // Lines that begin with paths: a folder once, above the names in it, which begin with a space.
