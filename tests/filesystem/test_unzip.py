@@ -13,6 +13,7 @@ import pytest
 
 from filesystem.test_replace import call
 from mcp_fs.engine.packing import unzip
+from mcp_fs.engine.zip_names import decode_zip_names
 
 pytestmark = pytest.mark.anyio
 
@@ -158,3 +159,12 @@ async def test_a_target_that_is_there_stays(tmp_path: Path) -> None:
     failed, said = await call(tmp_path, "copy_file", source="a.zip!/none", target="y")
     assert failed and "is not in the archive" in said
     assert (tmp_path / "x").read_text() == "old"
+
+
+@pytest.mark.parametrize("name", ["Привет.txt", "äöü ÄÖÜ.txt"])
+def test_a_name_that_a_field_of_the_archive_says_is_read_as_such(name: str) -> None:
+    # Python since 3.12 reads the field with the name in UTF-8, beside the bytes of another encoding.
+    info = zipfile.ZipInfo("ßá.txt")
+    info.filename = name
+    plain = zipfile.ZipInfo(name.encode("cp866", "replace").decode("cp437"))
+    assert decode_zip_names([info, plain])[0] == name

@@ -78,11 +78,20 @@ def _decode_name(info: zipfile.ZipInfo, encoding: str | None) -> str:
 
 
 def _is_told(info: zipfile.ZipInfo) -> bool:
-    return bool(info.flag_bits & _UTF8_FLAG) or info.filename.isascii()
+    """Return whether an archive says what a name is: by the mark, in ASCII, or once more in UTF-8 in a field."""
+    if info.flag_bits & _UTF8_FLAG or info.filename.isascii():
+        return True
+    # On Windows Python writes slashes for the backslashes of a name.
+    return info.filename.replace("\\", "/") != _unmarked_name(info).replace("\\", "/")
 
 
 def _raw_name(info: zipfile.ZipInfo) -> bytes:
-    return info.filename.encode(_UNMARKED)
+    return _unmarked_name(info).encode(_UNMARKED)
+
+
+def _unmarked_name(info: zipfile.ZipInfo) -> str:
+    """Return the name as the format reads its bytes, up to a NUL."""
+    return info.orig_filename.partition("\0")[0]
 
 
 def _is_utf8(name: bytes) -> bool:
