@@ -230,9 +230,19 @@ def test_a_glob_goes_into_no_archive_in_another(nested: Path, path: str, glob: s
 
 def test_the_glob_that_found_an_archive_may_stand_beside_it(nested: Path) -> None:
     start = [served(nested).readable("a.zip")]
-    for glob, found in (("*.zip!/*", ["a.zip!/inner.zip", "a.zip!/z.csv"]), ("a.zip!/*.csv", ["a.zip!/z.csv"])):
+    for glob, found in (
+        ("*.zip!/*", ["a.zip!/inner.zip", "a.zip!/z.csv"]),
+        ("*.zip!/", ["a.zip!/inner.zip", "a.zip!/z.csv"]),
+        ("a.zip!/*.csv", ["a.zip!/z.csv"]),
+    ):
         assert list(find_files(start, glob, CancelToken()).paths) == found
         assert flat(_search(nested, "two", "a.zip", glob=glob))[-1] == "a.zip!/z.csv:1:two"
+
+
+def test_an_archive_in_another_is_told_to_be_left_out_where_nothing_was_found(nested: Path) -> None:
+    told = "1 archive not searched (a.zip!/inner.zip); name one as `path`"
+    assert told in _search(nested, "nothing of this", "a.zip")
+    assert told in _search(nested, "nothing of this", glob="a.zip!/*")
 
 
 def test_a_compressed_file_is_no_archive(nested: Path) -> None:

@@ -672,9 +672,9 @@ def _send_member(pipes: _Pipes, content: BinaryIO, name: str) -> None:
     try:
         data = read_all(content)
         kind = kind_of(name, peek_head(data))
-        if kind in TABLE_KINDS:
-            pipes.send_content(b"B", _BINARY)
-        elif kind is None or (kind in LABELS and kind not in ("zip", "tar")):
+        if kind is None or (kind in LABELS and kind not in TABLE_KINDS | _LISTED_KINDS):
             _send_file(pipes, data, kind)
+        else:
+            pipes.send_content(b"B", _BINARY)
     except (Unreadable, NotInstalled):
         pipes.send_content(b"B", _BINARY)

@@ -79,7 +79,9 @@ class Query:
     def _split_glob(self) -> tuple[str | None, str]:
         if self.glob is None or self.glob.startswith("!"):
             return self.glob, ""
-        file_glob, _, part = self.glob.partition("!/")
+        file_glob, mark, part = self.glob.partition("!/")
+        if mark and not part:
+            part = "*"
         if _WILDCARD.search(part) and not names_files_with_parts(file_glob):
             return self.glob, ""  # a folder whose name ends in `!`
         return file_glob, part
