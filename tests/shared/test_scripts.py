@@ -477,11 +477,11 @@ async def test_a_printed_answer_is_as_a_model_reads_it_and_the_script_has_whole_
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
     lines = answer.content[0].text.splitlines()
-    head = ".remark: [a-folder-with-a-name: 20 entries; all changed 1970-01-01T00:00:00Z; `.lines()` has whole paths]"
+    head = ".remark: [a-folder-with-a-name: 20 entries; all changed 1970-01-01T00:00:00Z; each of `.lines()` is whole]"
     assert lines[:2] == [head, "00\t5"]
     assert lines[21:24] == [
         "a-folder-with-a-name/00\t5\t1970-01-01T00:00:00Z\t",
-        ".remark: [20 matches in 20 files; `.lines()` has whole paths]",
+        ".remark: [20 matches in 20 files; each of `.lines()` is whole]",
         "a-folder-with-a-name/",
     ]
     assert lines[-2:] == [".remark: [1 match in 1 file]", "a-folder-with-a-name/00:1:word"]

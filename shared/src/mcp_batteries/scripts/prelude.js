@@ -49,28 +49,24 @@
       this.#byText.delete("");
       // If another answer of this text was not printed yet, nothing tells which of the two a script prints.
       const previous = this.#byText.get(text);
-      const isRepeated = previous !== undefined && !previous.isPrinted;
-      const isAmbiguous = isRepeated && previous.line !== line;
-      const shownLine = withoutHash(line);
-      const isShownAmbiguous = isRepeated && previous.shownLine !== shownLine;
+      const lines = new Set(previous?.isPrinted === false ? previous.lines : []).add(line);
       // What is set anew without this keeps its place among the oldest.
       this.#byText.delete(text);
-      this.#byText.set(text, {
-        line: isAmbiguous ? Remarks.#AMBIGUOUS : line,
-        shownLine: isShownAmbiguous ? Remarks.#AMBIGUOUS : shownLine,
-        isInText,
-        printedText: isAmbiguous ? "" : printedText,
-        isPrinted: false,
-      });
+      this.#byText.set(text, {lines, isInText, printedText, isPrinted: false});
       if (this.#byText.size > Remarks.#MAX_TEXTS) this.#byText.delete(this.#byText.keys().next().value);
     }
 
+    static #choose(lines) {
+      const [line, ...others] = new Set(lines);
+      return others.length > 0 ? Remarks.#AMBIGUOUS : line;
+    }
+
     lineOf(text) {
-      return this.#byText.get(text)?.line ?? "";
+      return Remarks.#choose(this.#byText.get(text)?.lines ?? [""]);
     }
 
     noteIfLine(value) {
-      if ([...this.#byText.values()].some(({line}) => line && line === value)) this.#printedLines.add(value);
+      if (value && [...this.#byText.values()].some(({lines}) => lines.has(value))) this.#printedLines.add(value);
     }
 
     // What is printed of a text that is an answer as it came, undefined if it is none or needs nothing before it. From
@@ -81,14 +77,15 @@
       entry.isPrinted = true;
       // Later ones are texts of the script's own.
       if (text === "") this.#byText.delete(text);
-      const {line, shownLine, isInText, printedText} = entry;
-      if (isInText || !isTelling(line) || this.#printedLines.delete(line)) return undefined;
-      if (printedText) {
-        const [head, ...lines] = printedText.split("]\n");
-        return [`.remark: ${withoutCursor(head)}; \`.lines()\` has whole paths`, ...lines].join("]\n");
+      const {lines, isInText, printedText} = entry;
+      const line = Remarks.#choose([...lines].map(withoutHash));
+      if (isInText || !isTelling(line) || this.#printedLines.delete(Remarks.#choose(lines))) return undefined;
+      if (printedText && lines.size === 1) {
+        const [first, ...others] = printedText.split("]\n");
+        return [`.remark: ${withoutCursor(first)}; each of \`.lines()\` is whole`, ...others].join("]\n");
       }
-      if (isWhole(text, shownLine)) return undefined;
-      const head = `.remark: ${withoutCursor(shownLine)}`;
+      if (isWhole(text, line)) return undefined;
+      const head = `.remark: ${withoutCursor(line)}`;
       return text ? `${head}\n${text}` : head;
     }
   }
