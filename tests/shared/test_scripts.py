@@ -550,6 +550,21 @@ async def test_a_script_that_failed_by_itself_says_what_it_read_last() -> None:
         assert text == "[the script failed after 0 calls: tea]"
 
 
+async def test_of_changes_that_are_told_alike_a_script_that_failed_says_the_calls() -> None:
+    async with Served(tools=("default", "call_tools")) as served:
+        script = "say_word({word: 'a\\nb'}); print(say_word({word: 'a\\nc'})); throw 'tea'"
+        _, text = await served.try_to_run(script)
+    # Either of the two could be the one that was printed.
+    assert text.splitlines()[1:] == [
+        "[calls that could change something: 2 say_word]",
+        "[made already, so leave them out of the next script:",
+        r'say_word({"word": "a\nb"})',
+        r'say_word({"word": "a\nc"})]',
+        "said a",
+        "c",
+    ]
+
+
 async def test_a_failed_change_that_ended_the_script_is_told_once() -> None:
     async with Served(tools=("default", "call_tools")) as served:
         _, text = await served.try_to_run("say_word({word: 'no'})")

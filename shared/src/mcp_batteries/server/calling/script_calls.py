@@ -67,7 +67,7 @@ class ToolNames:
 class _Change(NamedTuple):
     """A call that can change something, and the first line of its answer."""
 
-    tool: str
+    call: Call
     line: str
 
 
@@ -168,7 +168,7 @@ class ScriptCalls:
         with answering_script() as script_answer:
             answer = await make_call(call, self._widen_page(call))
         if self.unfinished:
-            self._note_change(name, answer)
+            self._note_change(call, answer)
             self.unfinished = ""
         if answer.failed:
             self.failed += 1
@@ -176,13 +176,13 @@ class ScriptCalls:
         self._note_pages(call, answer.text)
         return ScriptAnswer(answer.text, script_answer.printed_text)
 
-    def _note_change(self, name: str, answer: Answer) -> None:
+    def _note_change(self, call: Call, answer: Answer) -> None:
         """Remember a call that can change something."""
         if answer.failed:
-            self.failed_changes[name] += 1
+            self.failed_changes[call.name] += 1
             return
         first_line, _, _ = answer.text.partition("\n")
-        self.changes.append(_Change(name, first_line))
+        self.changes.append(_Change(call, first_line))
 
     def _note_pages(self, call: Call, text: str) -> None:
         """Remember which pages there are behind an answer."""
@@ -261,7 +261,7 @@ class ScriptCalls:
         notes: list[str] = []
         unprinted = _without_printed(self.changes, output)
         # A number without those that were printed would be taken for all.
-        counts = Counter(change.tool for change in self.changes if unprinted)
+        counts = Counter(change.call.name for change in self.changes if unprinted)
         failures = Counter(self.failed_changes)
         if failure := _FAILED_CALL.match(outcome.error):
             # The first line has told of it.
@@ -305,20 +305,24 @@ def _format_call(call: Call) -> str:
 
 
 def _without_printed(changes: Sequence[_Change], output: str) -> list[_Change]:
-    """Return the changes whose answers do not begin with a line of the output."""
+    """Return the changes whose answers do not begin with a line of the output.
+
+    Of answers that begin alike a line does not tell which one it is, so all have to be there.
+    """
     printed = Counter(output.splitlines())
-    others: list[_Change] = []
-    for change in changes:
-        if change.line and printed[change.line] > 0:
-            printed[change.line] -= 1
-        else:
-            others.append(change)
-    return others
+    expected = Counter(change.line for change in changes)
+    return [change for change in changes if not change.line or printed[change.line] < expected[change.line]]
 
 
 def _list_changes(changes: Sequence[_Change]) -> str:
     """Return a line for each change; of many, the first and the last, since a script mostly makes them in order."""
-    lines = [truncate_utf8(change.line or change.tool, _MAX_CHANGE_BYTES) for change in changes]
+    counts = Counter(change.line for change in changes)
+    lines: list[str] = []
+    for change in changes:
+        if change.line and counts[change.line] == 1:
+            lines.append(truncate_utf8(change.line, _MAX_CHANGE_BYTES))
+        else:
+            lines.append(_format_call(change.call))
     left_out = len(lines) - _MAX_CHANGES
     if left_out > 1:
         lines[_FIRST_CHANGES : _FIRST_CHANGES + left_out] = [f"({left_out:,} between them)"]
