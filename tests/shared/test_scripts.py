@@ -411,7 +411,7 @@ async def test_a_first_line_of_one_word_tells_nothing_of_an_answer_that_is_print
         return f"[{name}]\na\n"
 
     outcome = await run_script("print(list_refs(), list_refs().remark)", ["list_refs"], answer, 60)
-    assert outcome.output == "a\n [list_refs]\n"
+    assert outcome.output == "a\n[list_refs]\n"
 
 
 async def test_printed_objects_of_one_form_are_rows_that_name_their_fields_once() -> None:
@@ -497,6 +497,7 @@ async def test_a_file_that_was_read_whole_is_printed_without_a_line_that_says_so
         print(read_text({path: "one"}));
         const cut = read_text({path: "long", max_bytes: 1000});
         if (cut.lines().length === 1) print(cut);
+        print(read_text({path: "whole"}), read_text({path: "whole"}), ["x", "y", "z"], "");
     """
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answer = await client.call_tool("call_tools", {"script": script})
@@ -510,6 +511,8 @@ async def test_a_file_that_was_read_whole_is_printed_without_a_line_that_says_so
         "one",
         ".remark: [line 1 of 1; line 1 is cut: its rest is at start_line=1, start_column=1001]",
         "x" * 1000,
+        *["one", "two"] * 2,
+        *"xyz",
     ]
 
 
@@ -607,7 +610,7 @@ async def test_files_that_differ_behind_the_lines_that_were_read_are_told_alike(
     lines = answer.content[0].text.splitlines()
     assert lines[:4] == [".remark: [line 1 of 2]", "same", ".remark: [line 1 of 2]", "same"]
     # Of the two hashes either could be meant.
-    assert lines[4].startswith(" [several answers had this text")
+    assert lines[4].startswith("[several answers had this text")
 
 
 async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_only(tmp_path: Path) -> None:

@@ -144,13 +144,14 @@
   // The engine hands over a string that was put together as an object, so it goes as JSON, which is written whole.
   // An empty text among others is one of the script's own.
   const showAmongOthers = (value) => (value === "" ? "" : show(value));
-  // Lines of an array are below what is printed before it, and above the rest.
+  // Lines of an array are below what is printed before it, and above the rest. A blank behind a text that ends in a line
+  // end would read as the first character of the next.
   const joinShown = (values) => {
     let text = "";
     values.forEach((value, number) => {
-      const isApart = number > 0 && [value, values[number - 1]].some((one) => toPrintedLines(one) !== undefined);
-      const separator = isApart ? "\n" : number > 0 ? " " : "";
-      text += separator + showAmongOthers(value);
+      const isApart = [value, values[number - 1]].some((one) => toPrintedLines(one) !== undefined);
+      if (number > 0 && !text.endsWith("\n")) text += isApart ? "\n" : " ";
+      text += showAmongOthers(value);
     });
     return text;
   };
