@@ -216,8 +216,8 @@ async def test_scripts_that_make_changes_have_a_tool_of_their_own(tmp_path: Path
     # No tool of this room replaces or removes anything.
     assert hints and (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) == (False, False, False)
     lines = [json.loads(line) for line in (tmp_path / "audit").read_text("utf-8").splitlines()]
-    assert [line["name"] for line in lines] == ["get_price", "say_word", "run_script"] + [
-        "get_price", "say_word", "say_word", "run_script",
+    assert [line["name"] for line in lines] == [
+        "get_price", "say_word", "run_script", "get_price", "say_word", "say_word", "run_script",
     ]  # fmt: skip
 
 

@@ -5,8 +5,8 @@ something, `reporting`. A call of a function is a line with its `name` and its `
 server checks, and waits for a line with the `text` of the answer, the `printed_text` that the script prints in its
 place (empty if that is the same), and the arguments of its `next_page`, or its `error`.
 What is printed is a line with `printed`. The last line has the `error` that ended the script, empty if it came to its
-end, with the `lists` that it read to their last page then. `columns_below_titles` are what `.rows()` took for the columns
-of sheets that begin with titles, and these.
+end, with the `lists` that it read to their last page then. Its `columns_below_titles` are what `.rows()` took for the
+columns of sheets that begin with titles, and these.
 """
 
 from __future__ import annotations
