@@ -32,6 +32,7 @@ from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.calling import call_tools, script_calls
 from mcp_batteries.server.calling.call_params import MAX_CALLS, count_calls, normalize_call
+from mcp_batteries.server.calling.results import group_by_folder
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Limit
 from mcp_batteries.settings import load
@@ -485,6 +486,37 @@ async def test_a_printed_answer_is_as_a_model_reads_it_and_the_script_has_whole_
         "a-folder-with-a-name/",
     ]
     assert lines[-2:] == [".remark: [1 match in 1 file]", "a-folder-with-a-name/00:1:word"]
+
+
+class _Names:
+    def text(self) -> str:
+        names = [("", f"a-folder-with-a-long-name/{number}", ()) for number in range(20)]
+        return "\n".join(["[20 names]", *group_by_folder(names)])
+
+
+class NamesRoom:
+    @tool("List names", effect="read")
+    async def list_names(self) -> _Names:
+        """List names."""
+        return _Names()
+
+
+async def test_what_stands_around_tools_adds_to_an_answer_is_printed_too() -> None:
+    async def add_note(ctx: Any, call_next: Any) -> Any:
+        result = await call_next(ctx)
+        if ctx.params and ctx.params.get("name") == "list_names":
+            return {**result, "content": [*result["content"], {"type": "text", "text": "some are hidden"}]}
+        return result
+
+    settings: Any = SimpleNamespace(
+        read_only=False, confirm=False, audit_file=None, max_streams=9, telemetry=False, bus=None, state_key_file=None,
+        tools=("default",), exclude_tools=(),
+    )  # fmt: skip
+    server = assemble("toy", settings, rooms=[NamesRoom()], title="Toy", version="1", instructions="")
+    server.middleware.append(add_note)
+    async with Client(server) as client:
+        answer = await client.call_tool("call_tools", {"script": "print(list_names())"})
+    assert answer.content[0].model_dump()["text"].endswith("/19\nsome are hidden\n")
 
 
 async def test_a_file_that_was_read_whole_is_printed_without_a_line_that_says_so(tmp_path: Path) -> None:

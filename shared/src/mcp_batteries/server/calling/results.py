@@ -102,10 +102,18 @@ class ScriptAnswer:
     """An answer that a script gets.
 
     Attributes:
-        printed_text: how a model reads it, if the script prints it as it came; empty where this is hardly shorter.
+        text: the answer of the tool, before what stands around tools added to it; empty without a `model_text`.
+        model_text: the same as a model reads it; empty where this is hardly shorter.
     """
 
-    printed_text: str = ""
+    text: str = ""
+    model_text: str = ""
+
+    def printed_text(self, text: str) -> str:
+        """Return what the script prints of an answer that it prints as it came; empty if that is its text."""
+        if text != self.text:
+            return ""
+        return self.model_text
 
 
 # What a script printed of a longer answer would be cut anyway.
@@ -131,18 +139,19 @@ def is_answering_script() -> bool:
     return _script_answer.get() is not None
 
 
-def _keep_printed_text(result: TextResult, text: str) -> None:
+def _keep_model_text(result: TextResult, text: str) -> None:
     """Keep for the script what a model would read, whose paths and times do not stand whole on each line."""
     answer = _script_answer.get()
     if answer is None or len(text) > _MAX_PRINTED_CHARACTERS:
         return
     token = _script_answer.set(None)
     try:
-        printed_text = well_formed(result.text())
+        model_text = well_formed(result.text())
     finally:
         _script_answer.reset(token)
-    if len(printed_text) + _MIN_SAVED_CHARACTERS <= len(text):
-        answer.printed_text = printed_text
+    if len(model_text) + _MIN_SAVED_CHARACTERS <= len(text):
+        answer.text = well_formed(text)
+        answer.model_text = model_text
 
 
 def group_by_folder(entries: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
@@ -227,7 +236,7 @@ def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[
         case _ if callable(getattr(value, "text", None)):
             result = cast("TextResult", value)
             text = result.text()
-            _keep_printed_text(result, text)
+            _keep_model_text(result, text)
             if views and (view_data := getattr(value, "for_views", None)):
                 return _wire(text, _meta=clean(view_data))
             return _wire(text)

@@ -174,7 +174,7 @@ class ScriptCalls:
             self.failed += 1
             raise FunctionFailed(answer.text.rstrip("\n"))
         self._note_pages(call, answer.text)
-        return ScriptAnswer(answer.text, script_answer.printed_text)
+        return ScriptAnswer(answer.text, script_answer.printed_text(answer.text))
 
     def _note_change(self, call: Call, answer: Answer) -> None:
         """Remember a call that can change something."""
