@@ -73,8 +73,8 @@ async def test_every_kind_of_request_finds_its_server(words: list[str], tmp_path
     async with Client(served(words)) as client:
         assert "one" in text(await client.call_tool("fs_read_text", {"path": "notes.txt"}))
         assert "one" in text(await client.call_tool("read_text", {"path": "notes.txt"})), "what a view calls it"
-        wrong = await client.call_tool("sqlite_get_table", {"table": "nothing"})
-        assert wrong.is_error and "`sqlite_list_tables`" in text(wrong)
+        wrong = await client.call_tool("fs_list_directory", {"path": "notes.txt"})
+        assert wrong.is_error and "`fs_read_text`" in text(wrong)
         assert "one" in str(await client.read_resource(note))
         assert (await client.get_prompt("fs_explain_folder", {})).messages
         for asks in (
