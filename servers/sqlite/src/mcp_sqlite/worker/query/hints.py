@@ -402,7 +402,9 @@ def _suggest_column(database: Database, name: str, named: Sequence[str], others:
         columns += lookup.list_column_names(database, table)
     if qualifier and column.casefold() in map(str.casefold, columns):
         return f"No table of the statement is called `{qualifier}`."
-    suggestion = suggest_similar(column, [*map(spell_identifier, columns)])
+    # One of the same name can't be reached where the statement names it.
+    other_columns = [spell_identifier(other) for other in columns if other.casefold() != column.casefold()]
+    suggestion = suggest_similar(column, other_columns)
     owners = [f"`{table}`" for table in others if _has_column(database, table, column)]
     if owners and not suggestion:
         suggestion = f"It is a column of {', '.join(owners[:3])}."
