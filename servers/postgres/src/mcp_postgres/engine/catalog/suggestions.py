@@ -157,7 +157,7 @@ async def _find_broken_rule(session: Session, message: str) -> str:
     enum = _ENUM_REFUSAL.search(message)
     if enum is not None:
         labels = await session.fetch_value(_ENUM_LABELS, unquote_identifier(enum[1]))
-        return f"Its values are {labels}." if labels else ""
+        return f"Its values are {labels}." if labels and len(labels) <= _MAX_RULE_CHARACTERS else ""
     check = _CHECK_REFUSAL.search(message)
     if check is not None:
         definition = await session.fetch_value(_CHECK_DEFINITION, check[1], check[2])
