@@ -528,6 +528,56 @@ async def test_a_value_that_no_row_has_is_told_where_nothing_was_found() -> None
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("role", ["owner", "postgres"])
+async def test_no_value_is_called_absent_that_the_statement_may_mean(role: str) -> None:
+    base = make(
+        "CREATE TABLE jobs (id integer PRIMARY KEY, state text, level integer);"
+        "INSERT INTO jobs VALUES (1, 'open', 5), (2, 'done', 6); CREATE SCHEMA old;"
+        "CREATE TABLE old.jobs (id integer, state text); INSERT INTO old.jobs VALUES (1, 'Open');"
+        "CREATE TABLE wide (v text); INSERT INTO wide SELECT letter || repeat('x', 9000)"
+        " FROM unnest('{a,b,c,d}'::text[]) letter UNION ALL VALUES ('e');"
+    )
+    async with inside("--write", f"app={base.url(role)}") as wire:
+
+        async def has_note(sql: str) -> bool:
+            return "never" in text_of(await wire.call("query_rows", sql=sql))
+
+        for table, condition in (
+            ("jobs", "level = 05"),
+            ("jobs", "level = 5.0"),
+            ("jobs", "level IN ('05', ' 6 ')"),
+            ("old.jobs", "state = 'Open'"),
+            ("wide", "v = 'zz'"),
+            ("jobs", f"id IN ({', '.join(map(str, range(100, 500)))})"),
+        ):
+            assert not await has_note(f"SELECT 1 FROM {table} WHERE {condition} AND random() > 2"), condition
+        assert not await has_note("WITH jobs AS (SELECT 'X' AS state) SELECT 1 FROM jobs WHERE state = 'X' AND 1 = 2")
+        assert not await has_note("SET app.tenant = '2'; SELECT 1 FROM jobs WHERE state = 'zz'")
+        assert await has_note("SELECT 1 FROM jobs WHERE level = 07")
+        assert await has_note("SELECT 1 FROM old.jobs WHERE state = 'open'")
+        # What the second statement does is no reason for what the first did not find.
+        sql = (
+            "UPDATE jobs SET level = 9 WHERE state = 'open' AND id = 2;"
+            "UPDATE jobs SET state = 'closed' WHERE state = 'open'"
+        )
+        answer = text_of(await wire.call("write_rows", sql=sql))
+        assert "UPDATE: 1 row" in answer and "never" not in answer, answer
+
+
+@pytest.mark.anyio
+async def test_the_values_of_an_enum_are_told_unless_they_are_many() -> None:
+    labels = ", ".join(f"'label {number}'" for number in range(100))
+    base = make(
+        f"CREATE TYPE many AS ENUM ({labels}); CREATE TYPE few AS ENUM ('a', 'b'); CREATE TABLE e (m many, f few)"
+    )
+    async with inside(f"app={base.url('owner')}") as wire:
+        answer = text_of(await wire.call("query_rows", sql="SELECT 1 FROM e WHERE m = 'x'"))
+        assert "label 1" not in answer and "`get_table` shows the values" in answer, answer
+        answer = text_of(await wire.call("query_rows", sql="SELECT 1 FROM e WHERE f = 'x'"))
+        assert "Its values are 'a', 'b'." in answer, answer
+
+
+@pytest.mark.anyio
 async def test_a_stopped_statement_says_how_much_time_a_call_has() -> None:
     async with inside("--timeout", 1, make("").url("owner")) as wire:
         said = text_of(await wire.call("query_rows", sql="SELECT pg_sleep(20)"))

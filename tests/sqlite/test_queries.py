@@ -197,3 +197,41 @@ async def test_an_expression_without_a_name_is_a_short_column_and_a_whole_one_in
         assert said.split("\n")[1] == f'["{expression[:63]}…","id"]', said
         script = f"print(query_rows.all({{sql: `{sql}`}})[0][`{expression}`])"
         assert text_of(await wire.call("call_tools", script=script)).rstrip().endswith("\na")
+
+
+@pytest.mark.anyio
+async def test_no_value_is_called_absent_that_the_statement_may_mean(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    run(
+        path,
+        "CREATE TABLE jobs (id INTEGER PRIMARY KEY, state TEXT, email TEXT, code TEXT, data BLOB);"
+        "INSERT INTO jobs VALUES (1, 'open', 'a@b', 'ab' || char(0) || 'c', x'00'), (2, 'done', 'c@d', 'x', 'a');"
+        "CREATE TABLE tasks (id INTEGER PRIMARY KEY, state TEXT); INSERT INTO tasks VALUES (1, 'new');"
+        "CREATE VIEW mails AS SELECT id, email AS mail FROM jobs;",
+    )
+    run(tmp_path / "old.db", "CREATE TABLE jobs (id INTEGER, state TEXT); INSERT INTO jobs VALUES (1, 'Open');")
+    async with served("--mask", "jobs.email", path) as wire:
+        answer = text_of(await wire.call("query_rows", sql="SELECT 1 FROM mails WHERE mail = 'a@b' AND id = 2"))
+        assert "never" not in answer, answer
+    async with served(path, tmp_path / "old.db") as wire:
+        for sql in (
+            "SELECT 1 FROM jobs WHERE state = 'OPEN' COLLATE NOCASE AND id = 2",
+            "WITH jobs AS (SELECT 'X' AS state) SELECT 1 FROM jobs WHERE state = 'X' AND 1 = 2",
+            "SELECT 1 FROM old.jobs WHERE state = 'Open' AND id > 9",
+            "SELECT 1 FROM jobs j JOIN tasks ON tasks.id = j.id WHERE j.state = 'open' AND j.id = 2",
+            "SELECT 1 FROM jobs WHERE code = 'zz'",
+            "SELECT 1 FROM jobs WHERE data = 'zz'",
+            f"SELECT 1 FROM jobs WHERE id IN ({', '.join(map(str, range(100, 500)))})",
+        ):
+            answer = text_of(await wire.call("query_rows", sql=sql, database="app,old"))
+            assert "never" not in answer, answer
+        sql = "SELECT 1 FROM jobs WHERE id IN (7, 1, 8) AND state > 'z'"
+        answer = text_of(await wire.call("query_rows", sql=sql, database="app"))
+        assert "[`jobs.id` is never 7 or 8, only 1, 2]" in answer, answer
+
+
+@pytest.mark.anyio
+async def test_a_column_is_not_suggested_in_place_of_itself(tmp_path: Path) -> None:
+    async with served(make(tmp_path / "app.db")) as wire:
+        answer = text_of(await wire.call("query_rows", sql="SELECT name FROM u AS t"))
+        assert "Did you mean `name`" not in answer and "It is a column of `t`" in answer, answer

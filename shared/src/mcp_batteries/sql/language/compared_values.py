@@ -11,36 +11,63 @@ from typing import NamedTuple
 
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 
-__all__ = ["MAX_KNOWN_VALUES", "Comparison", "describe_absent_value", "find_comparisons", "is_empty_result"]
+__all__ = [
+    "MAX_KNOWN_VALUES",
+    "MAX_VALUE_CHARACTERS",
+    "Comparison",
+    "describe_absent_values",
+    "find_comparisons",
+    "find_schemas_of",
+    "is_empty_result",
+]
 
 # A column with more values is not one whose values anybody would list.
 MAX_KNOWN_VALUES = 8
-_MAX_VALUE_CHARACTERS = 24
+MAX_VALUE_CHARACTERS = 24
 _MAX_COMPARISONS = 4
+# The patterns take time by the square of a statement that is made for it.
+_MAX_SQL_CHARACTERS = 10_000
+_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d]\w*)'
 _LITERAL = r"(?>'(?:[^']|'')*'|-?[0-9]+(?:\.[0-9]+)?(?![\w.]))"
+# Behind a literal, what makes it a part of what is compared, or says how it is compared.
+_GOES_ON = r"\s*(?:[|+*%&<>^#~@:]|-(?!-)|/(?!\*)|COLLATE\b)"
 _TEXT_OR_COMPARISON = re.compile(
     rf"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/
-    |(?P<column>"(?:[^"]|"")+"|(?<![\w"'])(?!NOT\b)[^\W\d]\w*)\s*
-    (?:==?\s*(?P<value>{_LITERAL})|\bIN\s*\(\s*(?P<values>{_LITERAL}(?:\s*,\s*{_LITERAL})*)\s*\))(?!\s*(?:\|\||[+*%]|-(?!-)|/(?!\*)))
+    |(?<![\w"'])(?:(?P<qualifier>{_NAME})\s*\.\s*)?(?P<column>(?!NOT\b){_NAME})\s*
+    (?:==?\s*(?P<value>{_LITERAL})|\bIN\s*\(\s*(?P<values>{_LITERAL}(?:\s*,\s*{_LITERAL})*)\s*\))(?!{_GOES_ON})
     |(?P<where>\bWHERE\b)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _LITERALS = re.compile(_LITERAL)
 # Behind such a sign a column is a part of what is compared.
-_OPERATORS = tuple("+-*/%|&")
+_OPERATORS = tuple("+-*/%|&<>^#~@:")
 _EMPTY_ROW = re.compile(r"\[(?:(?:0|0\.0|null|\"0\"),?)+\]\n?")
 
 
 class Comparison(NamedTuple):
-    """A column, as it is named, and the literals of SQL that a condition compares it with."""
+    """A column, as it is named, and the literals of SQL that a condition compares it with.
 
+    Attributes:
+        qualifier: the table or alias before the column; empty where there is none.
+    """
+
+    qualifier: str
     column: str
     literals: Sequence[str]
 
+    def may_be_of(self, table: str, sql: str) -> bool:
+        """Return whether the qualifier, if there is one, is the table or an alias that `sql` gives it."""
+        if self.qualifier.casefold() in ("", table.casefold()):
+            return True
+        alias = rf"""(?<!\w){re.escape(table)}["`\]]?\s+(?:AS\s+)?["`\[]?{re.escape(self.qualifier)}(?!\w)"""
+        return re.search(alias, sql, re.IGNORECASE) is not None
+
 
 def find_comparisons(sql: str) -> list[Comparison]:
-    """Return the first comparisons with literals behind the first WHERE of a statement."""
+    """Return the first comparisons with literals behind the first WHERE of a statement; none of a very long one."""
     comparisons: list[Comparison] = []
+    if len(sql) > _MAX_SQL_CHARACTERS:
+        return comparisons
     is_condition = False
     for match in _TEXT_OR_COMPARISON.finditer(sql):
         if match["where"]:
@@ -48,8 +75,30 @@ def find_comparisons(sql: str) -> list[Comparison]:
         is_part = sql[: match.start()].rstrip().endswith(_OPERATORS)
         if match["column"] and is_condition and not is_part:
             literals = _LITERALS.findall(match["value"] or match["values"])
-            comparisons.append(Comparison(unquote_identifier(match["column"]), literals))
+            qualifier = unquote_identifier(match["qualifier"] or "")
+            comparison = Comparison(qualifier, unquote_identifier(match["column"]), literals)
+            # Of a long list, a note would be longer than what it tells.
+            if len(literals) <= MAX_KNOWN_VALUES and comparison not in comparisons:
+                comparisons.append(comparison)
     return comparisons[:_MAX_COMPARISONS]
+
+
+def find_schemas_of(table: str, sql: str) -> set[str]:
+    """Return the schemas before a table's name in a statement, casefolded, "" for a name without one.
+
+    There are none where the statement doesn't name the table, or where its WITH defines what is called so.
+    """
+    name = re.compile(
+        rf"""(?:(?P<schema>{_NAME})\s*\.\s*)?(?<!\w)["`\[]?{re.escape(table)}["`\]]?(?!\w)
+        (?P<definition>\s*(?:\([^()]*\)\s*)?\bAS\s*(?:(?:NOT\s+)?MATERIALIZED\s*)?\()?""",
+        re.IGNORECASE | re.VERBOSE,
+    )
+    schemas: set[str] = set()
+    for match in name.finditer(sql):
+        if match["definition"]:
+            return set()
+        schemas.add(unquote_identifier(match["schema"] or "").casefold())
+    return schemas
 
 
 def is_empty_result(lines: str) -> bool:
@@ -57,13 +106,16 @@ def is_empty_result(lines: str) -> bool:
     return not lines or _EMPTY_ROW.fullmatch(lines) is not None
 
 
-def describe_absent_value(column: str, literal: str, known: Sequence[str]) -> str:
-    """Say that no row has a value, and which there are; empty where they are too many or too long to be listed.
+def describe_absent_values(column: str, literals: Sequence[str], known: Sequence[str]) -> str:
+    """Say that no row has values, and which there are; empty where these are too many or too long to be listed.
 
     Args:
         column: as SQL spells it, with its table.
+        literals: the absent values.
         known: all values of the column, as SQL writes them.
     """
-    if not 0 < len(known) <= MAX_KNOWN_VALUES or any(len(value) > _MAX_VALUE_CHARACTERS for value in known):
+    if not literals or not 0 < len(known) <= MAX_KNOWN_VALUES:
         return ""
-    return f"`{column}` is never {literal}, only {', '.join(known)}"
+    if any(len(value) > MAX_VALUE_CHARACTERS for value in known):
+        return ""
+    return f"`{column}` is never {' or '.join(literals)}, only {', '.join(known)}"

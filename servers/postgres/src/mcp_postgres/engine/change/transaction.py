@@ -86,6 +86,9 @@ async def run_change(pools: ConnectionPools, pages: ResultPages, request: Change
     if is_tried_as_role:
         # The role may see other rows.
         return result
+    if not is_tried_only and any(step.rows != 0 for step in result.steps):
+        # The rows are no more those in which a statement found nothing.
+        return result
     return replace(result, steps=await _explain_empty_steps(pages, request, result.steps))
 
 

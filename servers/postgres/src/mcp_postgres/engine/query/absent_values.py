@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,15 +13,18 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.server.calling.results import to_compact_json
 from mcp_batteries.sql.language.compared_values import (
     MAX_KNOWN_VALUES,
+    MAX_VALUE_CHARACTERS,
     Comparison,
-    describe_absent_value,
+    describe_absent_values,
     find_comparisons,
+    find_schemas_of,
 )
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.results.rows import RowPage, to_one_line
 from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
 from mcp_postgres.engine.catalog.relation_sql import IS_READABLE, USER_SCHEMA
 from mcp_postgres.engine.connection.result_values import MASK
-from mcp_postgres.engine.connection.session import Session, fetch_json
+from mcp_postgres.engine.connection.session import Session, fetch_json, use_role_path
 from mcp_postgres.policy import Database, ReadStatement, internal_statement
 
 __all__ = ["find_absent_values"]
@@ -32,11 +35,14 @@ _MAX_TABLE_BYTES = 32_000_000
 _MAX_COLUMNS = 4
 # Columns of all tables whose names are anywhere in the statement, as parts of words too.
 _MAX_CANDIDATES = 100
-# Columns of types whose values are equal where their texts are: those named in $2, of tables that $1 names.
+# Columns of numbers, and of types whose values are equal where their texts are: those named in $2, of tables that $1
+# names.
 _COLUMNS = f"""
-SELECT coalesce(json_agg(json_build_array(x.spelled, x.relname, x.column, x.attname)), '[]')::text FROM (
+SELECT coalesce(json_agg(json_build_array(x.spelled, x.oid::text, x.nspname, x.relname, x.column, x.attname,
+    x.is_number)), '[]')::text FROM (
     SELECT CASE WHEN pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname)
-        END AS spelled, c.relname, quote_ident(a.attname) AS column, a.attname
+        END AS spelled, c.oid, n.nspname, c.relname, quote_ident(a.attname) AS column, a.attname,
+        t.typcategory = 'N' AS is_number
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation
     WHERE c.relkind IN ('r', 'm') AND pg_relation_size(c.oid) < {_MAX_TABLE_BYTES}
@@ -46,6 +52,7 @@ SELECT coalesce(json_agg(json_build_array(x.spelled, x.relname, x.column, x.attn
     AND (t.typtype = 'e' OR t.oid = ANY (ARRAY['text', 'varchar', 'int2', 'int4', 'int8']::regtype[]))
     AND coalesce(l.collisdeterministic, true) ORDER BY 1 LIMIT {_MAX_CANDIDATES}) x
 """
+_OID_ON_PATH = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
 
 ReadPage = Callable[[ReadStatement], Awaitable[RowPage]]
 
@@ -55,15 +62,21 @@ class _Column(NamedTuple):
 
     Attributes:
         table: as SQL spells it.
-        relation: the same without its schema and without quotes.
+        oid: the table's, in digits.
+        schema: the table's, without quotes.
+        relation: the table without its schema and without quotes.
         spelled: the column, as SQL spells it.
         name: the same without quotes.
+        is_number: whether its values are integers.
     """
 
     table: str
+    oid: str
+    schema: str
     relation: str
     spelled: str
     name: str
+    is_number: bool
 
 
 RunWithin = Callable[[Callable[[Session], Awaitable[list[_Column]]]], Awaitable[list[_Column]]]
@@ -85,46 +98,61 @@ async def find_absent_values(run_within: RunWithin, read_page: ReadPage, databas
             for column in await run_within(partial(_find_columns, sql=sql, comparisons=comparisons)):
                 known = await _read_values(read_page, database, column)
                 for comparison in comparisons:
-                    if comparison.column.lower() == column.name.lower():
-                        notes += _describe_absent(column, comparison, known)
+                    if comparison.column.lower() == column.name.lower() and comparison.may_be_of(column.relation, sql):
+                        notes.append(_describe_absent(column, comparison, known))
     except (TimeoutError, Problem):
         # The result is right without a note.
         pass
-    return notes
+    return list(filter(None, notes))
 
 
 async def _find_columns(session: Session, sql: str, comparisons: Sequence[Comparison]) -> list[_Column]:
     names = to_compact_json([comparison.column for comparison in comparisons])
     candidates = [_Column(*row) for row in await fetch_json(session, _COLUMNS, sql, names)]
-    named = [column for column in candidates if _names_table(sql, column.relation)]
+    await use_role_path(session)
+    named: list[_Column] = []
+    for column in candidates:
+        schemas = find_schemas_of(column.relation, sql)
+        is_named = column.schema.casefold() in schemas
+        if not is_named and "" in schemas:
+            is_named = await session.fetch_value(_OID_ON_PATH, quote_identifier(column.relation)) == column.oid
+        if is_named:
+            named.append(column)
     return named[:_MAX_COLUMNS]
 
 
-def _names_table(sql: str, name: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.IGNORECASE) is not None
-
-
 async def _read_values(read_page: ReadPage, database: Database, column: _Column) -> list[str | None]:
-    """Return the first different values of a column, as texts."""
-    sql = f"SELECT DISTINCT {column.spelled}::text FROM {column.table} LIMIT {MAX_KNOWN_VALUES + 1}"
+    """Return the first different values of a column, as texts; of long ones only so much that they are seen to be."""
+    value = f"pg_catalog.left({column.spelled}::text, {MAX_VALUE_CHARACTERS + 1})"
+    sql = f"SELECT DISTINCT {value} FROM {column.table} LIMIT {MAX_KNOWN_VALUES + 1}"
     page = await read_page(internal_statement(database, sql))
     rows: list[list[Any]] = [json.loads(line) for line in page.lines.split("\n") if line]
     return [cell for (cell,) in rows]
 
 
-def _describe_absent(column: _Column, comparison: Comparison, known: Sequence[str | None]) -> list[str]:
-    """Return a note for each literal that is no value of the column."""
+def _describe_absent(column: _Column, comparison: Comparison, known: Sequence[str | None]) -> str:
+    """Return a note on the literals that are no values of the column; empty where all are, or there is none to tell."""
     if MASK in known:
-        return []
+        return ""
+    values = {_to_comparable(value, is_number=column.is_number) for value in known if value is not None}
+    absent: list[str] = []
+    for literal in dict.fromkeys(comparison.literals):
+        value = _to_comparable(_read_literal(literal), is_number=column.is_number)
+        if value is not None and value not in values:
+            absent.append(literal)
     are_texts = comparison.literals[0].startswith("'")
     spelled = [_spell_value(value, is_text=are_texts) for value in known]
-    values = {value for value in known if value is not None}
-    label = f"{column.table}.{column.spelled}"
-    notes: list[str] = []
-    for literal in comparison.literals:
-        if _read_literal(literal) not in values:
-            notes.append(to_one_line(describe_absent_value(label, literal, spelled)))
-    return list(filter(None, notes))
+    return to_one_line(describe_absent_values(f"{column.table}.{column.spelled}", absent, spelled))
+
+
+def _to_comparable(text: str, *, is_number: bool) -> str | Decimal | None:
+    """Return a value that is equal where PostgreSQL takes two texts for one value; None where that isn't known."""
+    if not is_number:
+        return text
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
 
 
 def _spell_value(value: str | None, *, is_text: bool) -> str:

@@ -142,6 +142,9 @@ class ResultPages:
         """Return a page with notes on values that it has been asked for in vain."""
         if isinstance(page, str) or page.cursor or not is_empty_result(page.lines):
             return page
+        if isinstance(statement, ReadWithSettings):
+            # Policies may show other rows by what is set.
+            return page
         notes = await self.find_absent_values(statement.database, statement.sql)
         return replace(page, notes=[*page.notes, *notes])
 

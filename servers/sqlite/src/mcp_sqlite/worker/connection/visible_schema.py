@@ -25,11 +25,11 @@ from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.tokens import BLANK, EXPLAIN_PREFIX, TOKEN, list_checks
 
-__all__ = ["VisibleSchema", "temporary_objects_allowed"]
+__all__ = ["MASK", "VisibleSchema", "temporary_objects_allowed"]
 
 # Runs a statement of this program's, and returns its rows.
 RunInternal = Callable[..., list[tuple[Any, ...]]]
-_MASK = "•••"
+MASK = "•••"
 _HOW_TO_LIST = "`list_tables` lists what is served."
 # Behind a name it makes one that no table has.
 _MISSING_SUFFIX = f" {secrets.token_hex(8)}"
@@ -281,7 +281,7 @@ class VisibleSchema:
         columns: list[str] = []
         for column in item.columns:
             if fold_name(column) in masked:
-                columns.append(f"'{_MASK}' AS {quote_identifier(column)}")
+                columns.append(f"'{MASK}' AS {quote_identifier(column)}")
             else:
                 columns.append(quote_identifier(column))
         name = quote_identifier(item.name)
