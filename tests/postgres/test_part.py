@@ -235,6 +235,14 @@ CREATE TABLE region (id integer PRIMARY KEY, name text);
 CREATE TABLE clinic (code text PRIMARY KEY, name text, region integer REFERENCES region ON DELETE CASCADE);
 CREATE TABLE patient (id integer PRIMARY KEY, clinic text REFERENCES clinic ON DELETE CASCADE ON UPDATE CASCADE);
 CREATE VIEW clinics AS SELECT code, name FROM clinic;
+CREATE TABLE unit (id integer PRIMARY KEY);
+CREATE TABLE ward (id integer PRIMARY KEY, unit integer UNIQUE REFERENCES unit ON UPDATE CASCADE ON DELETE SET NULL);
+CREATE TABLE bed (id integer PRIMARY KEY, ward integer REFERENCES ward (unit), floor integer);
+CREATE TABLE town (id integer PRIMARY KEY); ALTER TABLE region ADD town integer REFERENCES town;
+CREATE TABLE floor (id integer PRIMARY KEY);
+ALTER TABLE bed ADD FOREIGN KEY (floor) REFERENCES floor ON UPDATE CASCADE, ADD CHECK (floor < ward + 10);
+INSERT INTO unit VALUES (1), (2); INSERT INTO ward VALUES (1, 1), (2, 2); INSERT INTO floor VALUES (1);
+INSERT INTO bed VALUES (1, 1, 1); INSERT INTO town VALUES (1);
 INSERT INTO region VALUES (1, 'north'); INSERT INTO clinic VALUES ('hiv', 'a', 1), ('eye', 'b', 1);
 INSERT INTO patient VALUES (1, 'hiv'), (2, 'eye'), (3, 'eye');
 """
@@ -263,15 +271,20 @@ async def test_no_condition_of_a_trigger_tells_of_masked_values() -> None:
 @pytest.mark.anyio
 async def test_no_foreign_key_tells_of_masked_values() -> None:
     base = make(FOREIGN_KEYS)
-    async with inside("--write", "--mask", "public.patient.clinic", f"app={base.url('postgres')}") as wire:
+    masks = ["--mask", "public.patient.clinic", "--mask", "public.bed.ward"]
+    async with inside("--write", *masks, f"app={base.url('postgres')}") as wire:
         for sql in (
             "DELETE FROM clinic WHERE code = 'hiv'", "DELETE FROM clinics WHERE code = 'hiv'", "DELETE FROM region",
             "UPDATE clinic SET code = 'x' WHERE code = 'hiv'",
             "WITH gone AS (DELETE FROM clinic WHERE code = 'hiv' RETURNING name) SELECT * FROM gone",
+            "UPDATE unit SET id = 12 WHERE id = 2", "DELETE FROM unit WHERE id = 2", "UPDATE floor SET id = 10",
         ):  # fmt: skip
             done = await wire.call("write_rows", sql=sql, dry_run=True)
             assert done["isError"] and "with a masked" in text_of(done), f"{sql}: {text_of(done)}"
-        for sql in ("DELETE FROM patient WHERE id = 1", "UPDATE clinic SET name = 'x' WHERE code = 'hiv'"):
+        for sql in (
+            "DELETE FROM patient WHERE id = 1", "UPDATE clinic SET name = 'x' WHERE code = 'hiv'",
+            "DELETE FROM town WHERE id = 1", "UPDATE ward SET id = 7 WHERE id = 1", "UPDATE bed SET id = 3",
+        ):  # fmt: skip
             done = await wire.call("write_rows", sql=sql, dry_run=True)
             assert not done["isError"] and ": 1 row" in text_of(done), f"{sql}: {text_of(done)}"
 

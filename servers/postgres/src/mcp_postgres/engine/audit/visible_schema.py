@@ -86,9 +86,12 @@ WHERE t.tgrelid >= {FIRST_OWN} AND t.tgenabled <> 'D' AND t.tgtype & 16 <> 0
 # By foreign key, the table and columns that point, and those that they point to: what happens to these tells of those.
 _FOREIGN_KEYS = f"""
 SELECT k.conrelid::text, array_to_string(k.conkey, ' '), k.confrelid::text, array_to_string(k.confkey, ' '),
-    k.confdeltype = 'c'
+    k.confdeltype, k.confupdtype
 FROM pg_constraint k WHERE k.contype = 'f' AND k.conrelid >= {FIRST_OWN}
 """
+_CASCADE = "c"
+# To NULL, to the default.
+_SETS = ("n", "d")
 # PostgreSQL's own functions that tell of more than their arguments, or act.
 _REVEALING = (
     "^(pg_|lo_|loread|lowrite|to_reg|has_|currtid|ts_stat|ts_rewrite|query_|cursor_|binary_upgrade|brin_|gin_clean|"
@@ -154,18 +157,38 @@ class _ForeignKey:
     """Columns that point to a key of another relation.
 
     Attributes:
-        deletes: a row goes with the one that it points to.
+        on_delete: what becomes of a row when the one that it points to is deleted, as `pg_constraint` has it.
+        on_update: the same when the key is changed that it points to.
     """
 
     relation: int
     columns: set[int]
     referenced: int
     referenced_columns: set[int]
-    deletes: bool
+    on_delete: str
+    on_update: str
 
     @classmethod
-    def parse(cls, relation: str, columns: str, referenced: str, referenced_columns: str, deletes: bool) -> _ForeignKey:
-        return cls(int(relation), _parse_numbers(columns), int(referenced), _parse_numbers(referenced_columns), deletes)
+    def parse(
+        cls, relation: str, columns: str, referenced: str, referenced_columns: str, on_delete: str, on_update: str
+    ) -> _ForeignKey:
+        numbers = _parse_numbers(columns)
+        return cls(int(relation), numbers, int(referenced), _parse_numbers(referenced_columns), on_delete, on_update)
+
+    @property
+    def deletes_rows(self) -> bool:
+        """Whether a row goes with the one that it points to."""
+        return self.on_delete == _CASCADE
+
+    @property
+    def updates_on_delete(self) -> bool:
+        """Whether a row is changed when the one that it points to goes."""
+        return self.on_delete in _SETS
+
+    @property
+    def updates_on_update(self) -> bool:
+        """Whether a row is changed when the key is that it points to."""
+        return self.on_update in (_CASCADE, *_SETS)
 
 
 @dataclass(frozen=True)
@@ -515,19 +538,36 @@ class VisibleObjects:
         self._bound = {oid: _names_of(self._numbers[oid], numbers) for oid, numbers in bound.items()}
 
     def _bind_referenced(self, foreign_keys: Sequence[_ForeignKey]) -> None:
-        """Bind the keys that masked columns point to, and the rows that take such a row with them."""
+        """Bind the keys that masked columns point to, and what changes bound columns, or deletes such rows, with it."""
         self._referenced = set()
         for key in foreign_keys:
-            if key.columns.isdisjoint(self._masked.get(key.relation, frozenset())):
-                continue
-            names = _names_of(self._numbers[key.referenced], key.referenced_columns)
-            self._bound[key.referenced] = self._bound.get(key.referenced, frozenset()) | names
+            if not key.columns.isdisjoint(self._masked.get(key.relation, frozenset())):
+                self._bind_key(key)
+                self._referenced.add(key.referenced)
+        has_grown = True
+        while has_grown:
+            has_grown = False
+            for key in foreign_keys:
+                if self._bind_cause(key):
+                    has_grown = True
+
+    def _bind_cause(self, key: _ForeignKey) -> bool:
+        """Bind what a foreign key hands on to bound columns, or to rows that may not be deleted; whether it was not."""
+        names = _names_of(self._numbers.get(key.relation, {}), key.columns)
+        is_bound = not names.isdisjoint(self._bound.get(key.relation, ()))
+        has_grown = is_bound and key.updates_on_update and self._bind_key(key)
+        deletes = key.deletes_rows and key.relation in self._referenced
+        if (deletes or (is_bound and key.updates_on_delete)) and key.referenced not in self._referenced:
             self._referenced.add(key.referenced)
-        cascading = [key for key in foreign_keys if key.deletes]
-        reached = self._referenced
-        while reached:
-            reached = {key.referenced for key in cascading if key.relation in reached} - self._referenced
-            self._referenced |= reached
+            has_grown = True
+        return has_grown
+
+    def _bind_key(self, key: _ForeignKey) -> bool:
+        """Bind the columns that a foreign key points to; return whether one of them was not."""
+        bound = self._bound.get(key.referenced, frozenset())
+        names = _names_of(self._numbers.get(key.referenced, {}), key.referenced_columns)
+        self._bound[key.referenced] = bound | names
+        return not names <= bound
 
     def _mask_listed(self, numbers: Mapping[int, Mapping[str, int]], masked: dict[int, set[int]]) -> str | None:
         """Mask what the operator lists; returns the first that is not there."""
