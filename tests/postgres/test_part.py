@@ -227,6 +227,9 @@ CREATE TABLE quiet (id integer PRIMARY KEY, pin text, note text);
 CREATE TRIGGER same BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TABLE plain (id integer PRIMARY KEY, pin text, note text);
 CREATE TRIGGER strong BEFORE UPDATE ON plain FOR EACH ROW WHEN (length(NEW.pin) > 3) EXECUTE FUNCTION logs();
+CREATE TABLE past (id integer PRIMARY KEY, floor integer, pay integer, note text);
+CREATE TRIGGER gone AFTER DELETE ON past FOR EACH ROW WHEN (OLD.floor < OLD.pay) EXECUTE FUNCTION logs();
+INSERT INTO past VALUES (1, 0, 500);
 INSERT INTO staff VALUES (1, 0, 500); INSERT INTO other VALUES (1, '1234'); INSERT INTO quiet VALUES (1, '1234');
 INSERT INTO plain VALUES (1, '1234');
 """
@@ -251,18 +254,18 @@ INSERT INTO patient VALUES (1, 'hiv'), (2, 'eye'), (3, 'eye');
 @pytest.mark.anyio
 async def test_no_condition_of_a_trigger_tells_of_masked_values() -> None:
     base = make(TRIGGERS)
-    masks = ["staff.pay", "other.pin", "quiet.pin", "plain.pin"]
+    masks = ["staff.pay", "past.pay", "other.pin", "quiet.pin", "plain.pin"]
     options = [word for name in masks for word in ("--mask", f"public.{name}")]
     async with inside("--write", "--trust-database", *options, f"app={base.url('postgres')}") as wire:
         for sql in (
             "UPDATE staff SET floor = 499", "UPDATE staff SET pay = 500", "UPDATE other SET pin = '1234'",
-            "UPDATE quiet SET pin = '1234'",
+            "UPDATE quiet SET pin = '1234'", "UPDATE past SET floor = 499; DELETE FROM past",
         ):  # fmt: skip
             done = await wire.call("write_rows", sql=sql, dry_run=True)
             assert done["isError"] and "compares it with a masked column" in text_of(done), f"{sql}: {text_of(done)}"
         for sql in (
             "UPDATE staff SET note = 'x'", "UPDATE other SET note = 'x'", "UPDATE quiet SET note = 'x'",
-            "UPDATE plain SET pin = '12'",
+            "UPDATE plain SET pin = '12'", "UPDATE past SET note = 'x'",
         ):  # fmt: skip
             done = await wire.call("write_rows", sql=sql, dry_run=True)
             assert not done["isError"] and "UPDATE: 1 row" in text_of(done), f"{sql}: {text_of(done)}"

@@ -77,10 +77,11 @@ GROUP BY d.refobjid, d.classid, d.objid
 UNION ALL SELECT a.attrelid::text, a.attnum::text FROM pg_attribute a
     WHERE a.attrelid >= {FIRST_OWN} AND a.attgenerated <> '' AND a.attnotnull
 """
-# By relation, what decides whether a trigger runs, or whether a row is kept that an update leaves as it was.
+# By relation, what decides whether a trigger runs on an update or a delete, or whether a row is kept that an update
+# leaves as it was.
 _TRIGGER_CONDITIONS = f"""
 SELECT t.tgrelid::text, t.tgqual::text FROM pg_trigger t
-WHERE t.tgrelid >= {FIRST_OWN} AND t.tgenabled <> 'D' AND t.tgtype & 16 <> 0
+WHERE t.tgrelid >= {FIRST_OWN} AND t.tgenabled <> 'D' AND t.tgtype & 24 <> 0
     AND (t.tgqual IS NOT NULL OR t.tgfoid = 'pg_catalog.suppress_redundant_updates_trigger'::regproc)
 """
 # By foreign key, the table and columns that point, and those that they point to: what happens to these tells of those.
