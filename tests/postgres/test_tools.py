@@ -536,6 +536,7 @@ async def test_no_value_is_called_absent_that_the_statement_may_mean(role: str) 
         "CREATE TABLE old.jobs (id integer, state text); INSERT INTO old.jobs VALUES (1, 'Open');"
         "CREATE TABLE wide (v text); INSERT INTO wide SELECT letter || repeat('x', 9000)"
         " FROM unnest('{a,b,c,d}'::text[]) letter UNION ALL VALUES ('e');"
+        "CREATE TABLE parent (state text); CREATE TABLE child () INHERITS (parent); INSERT INTO child VALUES ('open');"
     )
     async with inside("--write", f"app={base.url(role)}") as wire:
 
@@ -548,6 +549,7 @@ async def test_no_value_is_called_absent_that_the_statement_may_mean(role: str) 
             ("jobs", "level IN ('05', ' 6 ')"),
             ("old.jobs", "state = 'Open'"),
             ("wide", "v = 'zz'"),
+            ("parent", "state = 'zz'"),
             ("jobs", f"id IN ({', '.join(map(str, range(100, 500)))})"),
         ):
             assert not await has_note(f"SELECT 1 FROM {table} WHERE {condition} AND random() > 2"), condition

@@ -14,6 +14,7 @@ from mcp_batteries.sql.language.compared_values import find_comparisons, find_sc
         ("SELECT 1 FROM t WHERE a = 1 AND a = 1", [("", "a", ["1"])]),
         ("UPDATE t SET state = 'new' WHERE id IN (1, -2.5)", [("", "id", ["1", "-2.5"])]),
         ("SELECT 1 FROM t WHERE a = 'X' COLLATE NOCASE AND b = 'y'::citext AND c = 5 & 3 AND d ->> e = 'v'", []),
+        ("SELECT 1 FROM (SELECT upper(a) AS a, b FROM t) q WHERE a = 'X' AND b = 1", [("", "b", ["1"])]),
         (f"SELECT 1 FROM t WHERE id IN ({', '.join('1' * 9)})", []),
         (f"SELECT 1 FROM t WHERE id = 1 {' ' * 10_000}", []),
         ("SELECT sum(state = 'x') FROM t", []),

@@ -78,9 +78,15 @@ def find_comparisons(sql: str) -> list[Comparison]:
             qualifier = unquote_identifier(match["qualifier"] or "")
             comparison = Comparison(qualifier, unquote_identifier(match["column"]), literals)
             # Of a long list, a note would be longer than what it tells.
-            if len(literals) <= MAX_KNOWN_VALUES and comparison not in comparisons:
+            is_long = len(literals) > MAX_KNOWN_VALUES
+            if not is_long and comparison not in comparisons and not _is_defined(comparison.column, sql):
                 comparisons.append(comparison)
     return comparisons[:_MAX_COMPARISONS]
+
+
+def _is_defined(column: str, sql: str) -> bool:
+    """Return whether a statement gives the name of a column to an expression."""
+    return re.search(rf"""\bAS\s+["`\[]?{re.escape(column)}(?!\w)""", sql, re.IGNORECASE) is not None
 
 
 def find_schemas_of(table: str, sql: str) -> set[str]:

@@ -36,7 +36,7 @@ _MAX_COLUMNS = 4
 # Columns of all tables whose names are anywhere in the statement, as parts of words too.
 _MAX_CANDIDATES = 100
 # Columns of numbers, and of types whose values are equal where their texts are: those named in $2, of tables that $1
-# names.
+# names, and that no others inherit, which may be large or on another server. The size, a look at a file, comes last.
 _COLUMNS = f"""
 SELECT coalesce(json_agg(json_build_array(x.spelled, x.oid::text, x.nspname, x.relname, x.column, x.attname,
     x.is_number)), '[]')::text FROM (
@@ -45,12 +45,12 @@ SELECT coalesce(json_agg(json_build_array(x.spelled, x.oid::text, x.nspname, x.r
         t.typcategory = 'N' AS is_number
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation
-    WHERE c.relkind IN ('r', 'm') AND pg_relation_size(c.oid) < {_MAX_TABLE_BYTES}
-    AND {USER_SCHEMA} AND {RELATION_LISTED} AND {IS_READABLE}
-    AND strpos(lower($1), lower(c.relname)) > 0 AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE strpos(lower($1), lower(c.relname)) > 0 AND c.relkind IN ('r', 'm') AND NOT c.relhassubclass
+    AND {USER_SCHEMA} AND {RELATION_LISTED} AND {IS_READABLE} AND a.attnum > 0 AND NOT a.attisdropped
     AND lower(a.attname) IN (SELECT lower(name) FROM json_array_elements_text($2::json) name)
     AND (t.typtype = 'e' OR t.oid = ANY (ARRAY['text', 'varchar', 'int2', 'int4', 'int8']::regtype[]))
-    AND coalesce(l.collisdeterministic, true) ORDER BY 1 LIMIT {_MAX_CANDIDATES}) x
+    AND coalesce(l.collisdeterministic, true) AND pg_relation_size(c.oid) < {_MAX_TABLE_BYTES}
+    ORDER BY 1 LIMIT {_MAX_CANDIDATES}) x
 """
 _OID_ON_PATH = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
 
