@@ -10,6 +10,7 @@ __all__ = [
     "MAX_NAMED_TABLES",
     "NO_COMMAND",
     "RESERVED",
+    "ask_which",
     "explain_parameter_style",
     "explain_syntax_error",
     "find_similar",
@@ -135,7 +136,11 @@ def explain_parameter_style(sql: str, own: str, name: str = "") -> str:
 
 def suggest_similar(word: str, names: Sequence[str], cutoff: float = 0.6) -> str:
     """Return a question with at most three words similar to `word`, ignoring case; empty if there are none."""
-    similar = find_similar(word, names, cutoff)
+    return ask_which(find_similar(word, names, cutoff))
+
+
+def ask_which(similar: Sequence[str]) -> str:
+    """Return the question whether one of the names was meant; empty if there are none."""
     if not similar:
         return ""
     return f"Did you mean {' or '.join(f'`{name}`' for name in similar)}?"

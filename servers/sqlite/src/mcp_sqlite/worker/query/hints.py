@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
 from mcp_batteries.sql.language.suggestions import (
+    ask_which,
     explain_parameter_style,
     explain_syntax_error,
     find_similar,
@@ -328,7 +329,7 @@ def _explain_missing_table(database: Database, name: str, sql: str) -> str:
     similar = find_similar(name, spellings)
     concerned = [*similar, *map(spell_identifier, lookup.find_named_tables(sql, tables))]
     names = lookup.name_tables(database, concerned)
-    return join_sentences(suggest_similar(name, spellings), names) or _HOW_TO_FIND_NAMES
+    return join_sentences(ask_which(similar), names) or _HOW_TO_FIND_NAMES
 
 
 def _explain_inserted_columns(database: Database, message: str) -> str:

@@ -110,9 +110,9 @@ def find_table(database: Database, table: str) -> str:
 def _suggest_tables(database: Database, name: str) -> str:
     """Return what was meant by the name of a table, and which tables there are."""
     spellings = [spell_identifier(table) for table in list_table_names(database)]
-    question = suggestions.suggest_similar(name, spellings)
-    names = name_tables(database, suggestions.find_similar(name, spellings))
-    return suggestions.join_sentences(question, names) or "`list_tables` lists them."
+    similar = suggestions.find_similar(name, spellings)
+    answer = suggestions.join_sentences(suggestions.ask_which(similar), name_tables(database, similar))
+    return answer or "`list_tables` lists them."
 
 
 def name_tables(database: Database, concerned: Collection[str]) -> str:
