@@ -33,7 +33,7 @@ async def test_of_the_only_repository_the_name_can_be_left_out(oracle: Oracle) -
     oracle.answer("PATCH", f"{HERE}/issues/7", issue(7, title="Mended"))
     async with served(oracle, *ONE) as client:
         assert "`repo` can be left out" in str(client.instructions)
-        for named in ({}, {"repo": "octo/app"}, {"Repo": "octo/app"}, {"repo": None}):
+        for named in ({}, {"repo": "octo/app"}, {"Repo": "octo/app"}, {"repo": None}, {"repo": ""}, {"Repo": "null"}):
             assert (await call(client, "get_issue", number=7, **named))["data"]["title"] == "Broken"
         done = await call(client, "edit_issue", number=7, title="Mended")
         assert done["uri"] == "github://octo/app/issues/7"

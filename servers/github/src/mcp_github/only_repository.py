@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import Assembled
-from mcp_batteries.server.calling.arguments import normalize_name
+from mcp_batteries.server.calling.arguments import NOTHING_WORDS, normalize_name
 from mcp_batteries.server.calling.tool import StrictTool
 from mcp_batteries.server.catalog import entry
 
@@ -42,7 +42,10 @@ def assume_repository(server: Assembled, full_name: str) -> None:
 
 def _add_repository(full_name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments of a call with a repository."""
-    if any(normalize_name(name) == _ARGUMENT and value is not None for name, value in arguments.items()):
-        return arguments
-    others = {name: value for name, value in arguments.items() if normalize_name(name) != _ARGUMENT}
+    others: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if normalize_name(name) != _ARGUMENT:
+            others[name] = value
+        elif value is not None and value not in NOTHING_WORDS:
+            return arguments
     return {_ARGUMENT: full_name, **others}

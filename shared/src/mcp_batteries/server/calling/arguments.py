@@ -20,13 +20,13 @@ from pydantic import BaseModel, ValidationError
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.server.declaration.fields import EmptyCounts
 
-__all__ = ["check_arguments", "normalize_name", "parse_json", "publish_schema", "slim_schema"]
+__all__ = ["NOTHING_WORDS", "check_arguments", "normalize_name", "parse_json", "publish_schema", "slim_schema"]
 
 Schema = dict[str, Any]
 
 _EMPTY_DEFAULTS: tuple[Any, ...] = ([], {}, "")
 # What clients and models send in place of a text that they leave out.
-_NOTHING_WORDS = ("", "null", "None")
+NOTHING_WORDS = ("", "null", "None")
 _LOWER_BOUNDS = ("minimum", "minItems", "minLength")
 _MIN_FAR_BOUND = 1000
 _PAGE_SIZES = ("limit", "max_bytes")
@@ -240,7 +240,7 @@ def _says_nothing(value: Any, schema: Schema) -> bool:
         case bool():
             return False
         case str():
-            return value in _NOTHING_WORDS and value not in schema.get("enum", ())
+            return value in NOTHING_WORDS and value not in schema.get("enum", ())
         case list() | dict():
             return not value
         case int() | float():
