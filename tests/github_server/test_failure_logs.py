@@ -244,12 +244,12 @@ async def test_a_log_that_is_missing_has_a_reason(state: dict[str, Any], words: 
         assert words in await refused(client, "read_job_log", repo="octo/app", job_id=7)
 
 
-def matrix(oracle: Oracle, logs: dict[int, bytes], *, green: int = 0) -> None:
+def matrix(oracle: Oracle, logs: dict[int, bytes], *, name: str = "", green: int = 0) -> None:
     """A run that failed: a job for each log, and some that succeeded."""
     over = {"status": "completed", "conclusion": "failure"}
     running(oracle, [over])
     job = {**sample("actions/get-job-for-workflow-run"), **over, "steps": []}
-    jobs = [{**job, "id": number, "name": f"job {number}"} for number in logs]
+    jobs = [{**job, "id": number, "name": name or f"job {number}"} for number in logs]
     jobs += [{**job, "id": 100 + number, "name": "fine", "conclusion": "success"} for number in range(green)]
     oracle.pages("/repos/octo/app/actions/runs/9/jobs", jobs, "jobs")
     for number, log in logs.items():
@@ -288,6 +288,26 @@ async def test_jobs_that_fail_alike_are_told_once_and_green_ones_counted(oracle:
         # Of a run that is green, or goes on, all jobs are of interest.
         running(oracle, [{"status": "in_progress", "conclusion": None}])
         assert len((await call(client, "get_run", **RUN))["data"]["jobs"]) == 7
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("log", [failing("the build ends"), b"all is well\n"], ids=["only the exit code", "nothing"])
+async def test_jobs_whose_logs_state_no_cause_are_not_said_to_fail_alike(log: bytes, oracle: Oracle) -> None:
+    matrix(oracle, {7: log, 8: log})
+    oracle.answer("GET", "/repos/octo/app/check-runs/[78]/annotations", [])
+    async with served(oracle, "--toolsets", "actions") as client:
+        causes = (await call(client, "get_run", **RUN))["data"]["causes"]
+        assert [cause["job_id"] for cause in causes] == [7, 8]
+        assert "fails as job" not in await call(client, "read_job_log", **RUN)
+
+
+@pytest.mark.anyio
+async def test_the_name_of_a_job_that_fails_alike_is_whole(oracle: Oracle) -> None:
+    log = failing("E   assert 1 == 2")
+    matrix(oracle, {7: log, 8: log}, name="test (linux; 3.12)")
+    async with served(oracle, "--toolsets", "actions") as client:
+        logs = await call(client, "read_job_log", **RUN)
+        assert "job `8` (test (linux; 3.12)) of `octo/app`]\nfails as job 7 but for numbers\n" in logs
 
 
 @pytest.mark.anyio

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -14,8 +15,8 @@ from mcp_github.policy import Repo
 from mcp_github.requests.runs.failure_log_parser import FailedStep, FailureLogParser
 
 __all__ = [
-    "FAILURES", "describe_run_state", "explain_missing_log", "find_cause", "find_failed_step", "is_same_failure",
-    "merge_same_causes",
+    "FAILURES", "Cause", "describe_run_state", "explain_missing_log", "find_cause", "find_failed_step",
+    "is_same_failure", "merge_same_causes",
 ]  # fmt: skip
 
 FAILURES = ("failure", "timed_out", "startup_failure")
@@ -30,11 +31,24 @@ _VARYING_NUMBERS = re.compile(r"^\d+(?=: )|\d+(?:\.\d+)+", re.MULTILINE)
 _EMPTY_ANNOTATION = "Process completed with exit code"
 
 
-async def find_cause(api: Api, repo: Repo, job: Mapping[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Cause:
+    """Why a job failed.
+
+    Attributes:
+        data: what an answer says of it.
+        statement: the lines of the log that say it; empty if they only say that something failed.
+    """
+
+    data: dict[str, Any]
+    statement: str
+
+
+async def find_cause(api: Api, repo: Repo, job: Mapping[str, Any]) -> Cause:
     """Return why one job failed: what its log says of the step that failed, and the annotations of its check run."""
     job_id = int(job["id"])
     parser = FailureLogParser(find_failed_step(job))
-    cause: dict[str, Any] = {"job_id": job_id, "job": job.get("name")}
+    data: dict[str, Any] = {"job_id": job_id, "job": job.get("name")}
     log = ""
     try:
         await api.download(
@@ -43,43 +57,37 @@ async def find_cause(api: Api, repo: Repo, job: Mapping[str, Any]) -> dict[str, 
         )  # fmt: skip
         log = parser.get_cause()
     except (NotFound, Refused, TooLarge, Unavailable) as problem:
-        cause["missing"] = str(problem)
+        data["missing"] = str(problem)
     if log:
-        cause["log"] = log
-    if not log or parser.is_weak:
-        annotations = await _fetch_annotations(api, repo, job_id)
-        if annotations:
-            cause["annotations"] = annotations
-    if not log and not cause.keys() & {"missing", "annotations"}:
-        cause["log"] = "Its log names no reason: read it with `read_job_log`."
-    return cause
+        data["log"] = log
+    if log and not parser.is_weak:
+        return Cause(data, log)
+    annotations = await _fetch_annotations(api, repo, job_id)
+    if annotations:
+        data["annotations"] = annotations
+    if not data.keys() & {"log", "missing", "annotations"}:
+        data["log"] = "Its log names no reason: read it with `read_job_log`."
+    return Cause(data, "")
 
 
-def is_same_failure(log: str, other: str) -> bool:
-    """Return whether two excerpts of logs, whose lines have their numbers, differ in these and in decimals at most."""
-    return _VARYING_NUMBERS.sub("0", log) == _VARYING_NUMBERS.sub("0", other)
+def is_same_failure(statement: str, other: str) -> bool:
+    """Return whether two excerpts of logs, whose lines have their numbers, differ in these and in decimals at most.
+
+    An empty one is like no other.
+    """
+    return statement != "" and _VARYING_NUMBERS.sub("0", statement) == _VARYING_NUMBERS.sub("0", other)
 
 
-def merge_same_causes(causes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the causes; of those that only repeat the log of another, that one names the jobs."""
-    merged: list[dict[str, Any]] = []
+def merge_same_causes(causes: Sequence[Cause]) -> list[dict[str, Any]]:
+    """Return what an answer says of the causes; of those that state the same, the first names the other jobs."""
+    merged: list[Cause] = []
     for cause in causes:
-        first = _find_same(merged, cause)
+        first = next((other for other in merged if is_same_failure(cause.statement, other.statement)), None)
         if first is None:
             merged.append(cause)
         else:
-            first.setdefault("same_but_for_numbers", []).append(cause["job_id"])
-    return merged
-
-
-def _find_same(causes: Sequence[dict[str, Any]], cause: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return that of `causes` whose log says the same as that of `cause`; None if none does, or it says more."""
-    if cause.keys() & {"annotations", "missing"}:
-        return None
-    for other in causes:
-        if "annotations" not in other and "log" in other and is_same_failure(str(other["log"]), str(cause["log"])):
-            return other
-    return None
+            first.data.setdefault("same_but_for_numbers", []).append(cause.data["job_id"])
+    return [cause.data for cause in merged]
 
 
 async def describe_run_state(api: Api, repo: Repo, run: Mapping[str, Any]) -> str | None:

@@ -163,10 +163,12 @@ class _Log:
     """What an answer shows of a job's log.
 
     Attributes:
+        description: as the head of `text` begins.
         cause: the lines that say why the job failed, each with its number; empty if nothing says it.
     """
 
     job_id: int
+    description: str
     text: Text
     cause: str = ""
 
@@ -532,10 +534,9 @@ def _shorten_repeated(logs: Sequence[_Log]) -> list[_Log]:
     """Return the logs; those that give the cause of another, but for numbers, only say so."""
     shortened: list[_Log] = []
     for log in logs:
-        first = next((other for other in shortened if log.cause and is_same_failure(log.cause, other.cause)), None)
+        first = next((other for other in shortened if is_same_failure(log.cause, other.cause)), None)
         if first is not None:
-            head, _, _ = log.text.head.partition(";")
-            log = replace(log, text=Text(head, f"fails as job {first.job_id} but for numbers"))
+            log = replace(log, text=Text(log.description, f"fails as job {first.job_id} but for numbers"))
         shortened.append(log)
     return shortened
 
@@ -546,7 +547,8 @@ async def _try_log(api: Api, repo: Repo, job: Mapping[str, Any], request: _LogRe
     try:
         return await _read_log(api, repo, job, description, request, max_bytes)
     except (NotFound, Refused, TooLarge, Unavailable) as problem:
-        return _Log(int(job["id"]), Text(f"the log of {description} is missing", str(problem)))
+        head = f"the log of {description} is missing"
+        return _Log(int(job["id"]), head, Text(head, str(problem)))
 
 
 async def _read_log(
@@ -580,18 +582,19 @@ async def _read_log(
     steps = _failed_steps(job)
     if steps:
         description += f", failed in step {steps[0]}"
+    head = f"log of {description}"
 
     def render(max_bytes: int) -> Text:
-        return window.render(f"log of {description}", max_bytes)
+        return window.render(head, max_bytes)
 
     # Both take the last line only now, if no line end follows it.
     page = render(max_bytes)
     cause = request.select_cause(parser)
     if not cause or not window.has_error:
-        return _Log(job_id, page)
+        return _Log(job_id, head, page)
     if request.pattern:
-        return _Log(job_id, _put_matches_first(cause, page, render, max_bytes), cause)
-    return _Log(job_id, _put_cause_first(cause, render, min(max_bytes, _EXCERPT_BYTES)), cause)
+        return _Log(job_id, head, _put_matches_first(cause, page, render, max_bytes), cause)
+    return _Log(job_id, head, _put_cause_first(cause, render, min(max_bytes, _EXCERPT_BYTES)), cause)
 
 
 def _put_cause_first(cause: str, render: Callable[[int], Text], max_bytes: int) -> Text:
