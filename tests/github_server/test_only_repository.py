@@ -73,3 +73,5 @@ async def test_where_others_are_served_a_name_is_required(arguments: tuple[str, 
 async def test_a_proxy_that_decides_by_headers_sees_the_name_of_the_only_repository(oracle: Oracle) -> None:
     one = ("--repos", "octo/app", "--param-headers", "--transport", "http")
     assert "get_issue" in await tools_that_require_repo(oracle, *one)
+    async with served(oracle, *one) as client:
+        assert "left out" not in str(client.instructions)

@@ -28,8 +28,7 @@ def assume_repository(server: Assembled, full_name: str) -> None:
         if not isinstance(tool, StrictTool) or tool.name in _TOOLS_OF_WHOLE_REPOSITORIES:
             continue
         required = tool.parameters.get("required", [])
-        # What is repeated in a header has to be in the call: a proxy decides by it.
-        if _ARGUMENT not in required or _ARGUMENT in tool.mirrored:
+        if _ARGUMENT not in required:
             continue
         others = {name: value for name, value in tool.parameters.items() if name != "required"}
         still_required = [name for name in required if name != _ARGUMENT]
