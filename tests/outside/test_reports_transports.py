@@ -34,6 +34,7 @@ _JSON = {"accept": "application/json, text/event-stream", "content-type": "appli
 _EVENTS = {"accept": "text/event-stream"}
 _NOBODYS_SESSION = {"mcp-session-id": "0123456789abcdef0123456789abcdef"}
 _LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+_LINE_ENDS = "a\x85b\u2028c\u2029d"
 _INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 _NEEDS_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="no process is halted there by a signal")
 
@@ -218,6 +219,30 @@ async def test_every_request_of_an_old_client_is_answered(sse: Subject, line: by
             answer = json.loads(await anext(events))
         assert answer["id"] == 7
         assert answer.get("error", {}).get("code") == code
+
+
+@pytest.mark.reported("modelcontextprotocol/python-sdk#1356")
+async def test_an_old_client_that_ends_lines_at_other_characters_reads_whole_messages(sse: Subject) -> None:
+    """`aiter_lines` ends them there too, as the client does that was reported."""
+    async with (
+        httpx2.AsyncClient(timeout=SECONDS, trust_env=False) as client,
+        client.stream("GET", sse.url, headers=_EVENTS) as stream,
+    ):
+        events = (text[6:] async for text in stream.aiter_lines() if text.startswith("data: "))
+        endpoint = sse.url.removesuffix("/sse") + await anext(events)
+        with anyio.fail_after(SECONDS):
+            await client.post(endpoint, json={**initialize("2024-11-05"), "id": _LINE_ENDS}, headers=_JSON)
+            assert json.loads(await anext(events))["id"] == _LINE_ENDS
+
+
+@pytest.mark.reported("modelcontextprotocol/python-sdk#1356")
+async def test_a_client_that_ends_lines_at_other_characters_reads_whole_events(client: httpx2.AsyncClient) -> None:
+    headers = {**await open_session(client), **_EVENTS}
+    answer = await client.post("", json={**_LIST, "id": _LINE_ENDS}, headers=headers)
+    events = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert [json.loads(event)["id"] for event in events] == [_LINE_ENDS]
+    as_json = await client.post("", json={**_LIST, "id": _LINE_ENDS}, headers={**headers, "accept": "application/json"})
+    assert as_json.json()["id"] == _LINE_ENDS
 
 
 @pytest.mark.reported("robhunter/agentdeals#1100")

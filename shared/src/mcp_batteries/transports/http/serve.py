@@ -33,6 +33,7 @@ from mcp_batteries.sdk import Sessions, lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.calling.results import clean
 from mcp_batteries.settings import Settings
+from mcp_batteries.transports.http.event_lines import escape_line_ends
 from mcp_batteries.transports.http.gate.host_check import CrossOrigin, HostCheck, allowed_hosts, allowed_origins
 from mcp_batteries.transports.http.gate.message_gate import BodyCheck
 from mcp_batteries.transports.http.gate.sse_messages import SseMessages, answer_refused, find_endpoint
@@ -206,6 +207,7 @@ def _layers(
     """Return the layers in the order in which a request passes them."""
     layers: list[Layer | None] = [
         _trusted_proxies(settings.trusted_proxy),
+        escape_line_ends,
         in_flight.track_requests,
         _server_card(server, settings),
         partial(HostCheck, hosts=gate.hosts, origins=gate.origins),
