@@ -375,6 +375,17 @@ async def test_a_branch_of_pull_requests_is_kept_whatever_its_repository_is_call
 
 
 @pytest.mark.anyio
+async def test_a_branch_of_a_known_pull_request_is_kept_where_others_cannot_be_read(oracle: Oracle) -> None:
+    branch(oracle, "old")
+    end = {"ref": "old", "repo": {"full_name": "octo/app"}}
+    oracle.answer("GET", "/repos/octo/app/pulls", {"message": "Resource not accessible"}, status=403)
+    oracle.answer("GET", "/repos/octo/app/pulls", [{"number": 7, "base": end, "head": {**end, "ref": "y"}}], times=1)
+    async with served(oracle, "--write", "--delete") as client:
+        assert "#7" in await refused(client, "delete_branch", **O, branch="old")
+    assert not oracle.sent("DELETE")
+
+
+@pytest.mark.anyio
 async def test_a_branch_of_the_last_of_many_open_pull_requests_is_kept(oracle: Oracle) -> None:
     """GitHub lists those of all branches where it cannot use a filter."""
     branch(oracle, "old")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
@@ -64,26 +64,27 @@ async def find_open_pulls(api: Api, repo: Repo, branch: Ref) -> list[int]:
     for filters in ({"base": branch.name}, {"head": f"{repo.owner}:{branch.name}"}):
         params: dict[str, Any] = {"state": "open", "per_page": 100, **filters}
         try:
-            pulls = await _fetch_all_pulls(api, repo, params, f"the open pull requests of {_describe(branch, repo)}")
+            async for number in _find_pulls(api, repo, branch, params):
+                numbers.add(number)
         except (NotFound, Refused):
             current_call().add_note("Which open pull requests that closes is not known: the token may not read them.")
-            return []
-        numbers.update(int(pull["number"]) for pull in pulls if _is_of_branch(pull, branch))
+            break
     return sorted(numbers)
 
 
-async def _fetch_all_pulls(
-    api: Api, repo: Repo, params: Mapping[str, Any], description: str
-) -> list[Mapping[str, Any]]:
-    """Return the pull requests of all pages: GitHub lists those of every branch if it cannot use a filter."""
-    pulls: list[Mapping[str, Any]] = []
-    next_page: Mapping[str, str] = {}
-    while True:
+async def _find_pulls(api: Api, repo: Repo, branch: Ref, params: Mapping[str, Any]) -> AsyncGenerator[int]:
+    """Yield the numbers of the pull requests of a branch on all pages of a list.
+
+    GitHub lists those of every branch if it cannot use a filter, which are too many to keep.
+    """
+    description = f"the open pull requests of {_describe(branch, repo)}"
+    next_page: Mapping[str, str] | None = {}
+    while next_page is not None:
         response = await api.get(f"{repo.path}/pulls", description, {**params, **next_page}, internal=True)
-        pulls += response.data
-        next_page = response.next_page
-        if not next_page:
-            return pulls
+        for pull in response.data:
+            if _is_of_branch(pull, branch):
+                yield int(pull["number"])
+        next_page = response.next_page or None
 
 
 def _is_of_branch(pull: Mapping[str, Any], branch: Ref) -> bool:
