@@ -21,10 +21,10 @@ from mcp_github.client.rate_limits import MAX_TURN_SECONDS
 from mcp_github.completions import Completions
 from mcp_github.listing.pages import join_notes
 from mcp_github.login_prompt import LoginPrompt
-from mcp_github.only_repository import assume_repository
 from mcp_github.permissions import PERMISSIONS_BY_TOOL
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
+from mcp_github.repository_argument import accept_repository_forms
 from mcp_github.resources import InboxResources, Resources, WatchListResources
 from mcp_github.safety.consent import Consent
 from mcp_github.settings import TOOLSETS, Settings
@@ -99,8 +99,7 @@ def build(settings: Settings) -> Assembled:
         version=version(settings.COMMAND),
         instructions=_instructions(policy, implied_repo),
     )
-    if implied_repo is not None:
-        assume_repository(server, implied_repo)
+    accept_repository_forms(server, implied_repo)
     return server
 
 
