@@ -335,7 +335,7 @@ def test_somebody_elses_server_of_that_name_is_not_touched(host: str, tmp_path: 
     path.parent.mkdir(parents=True)
     taken = existing(host).replace("other", "fs")
     path.write_bytes(taken.encode())
-    with pytest.raises(Conflict, match="another server"):
+    with pytest.raises(Conflict, match=r"another server `fs`|something else under the name `fs`"):
         install(host, settings(), where)
     assert path.read_bytes() == taken.encode()
 
@@ -925,7 +925,7 @@ def test_our_entry_is_found_however_it_was_installed(words: list[str], tmp_path:
         uninstall("cursor", settings(), where)
 
 
-@pytest.mark.parametrize("words", [["npx", "-y", "fs", "/a/mcp-fs"], ["docker", "run", "mcp-fs"], ["node"], []])
+@pytest.mark.parametrize("words", [["npx", "-y", "fs", "/a/mcp-fs"], ["docker", "run", "mcp-fs"], ["node"]])
 def test_somebody_elses_command_is_not_ours(words: list[str], tmp_path: Path) -> None:
     where = places(tmp_path)
     path = where.file("cursor")
@@ -934,6 +934,27 @@ def test_somebody_elses_command_is_not_ours(words: list[str], tmp_path: Path) ->
     for change in (install, uninstall):
         with pytest.raises(Conflict, match="another server"):
             change("cursor", settings(), where)
+
+
+@pytest.mark.parametrize("value", ["x", ["a"], 5, False, {}, {"command": []}, {"url": 5}])
+def test_what_is_no_entry_of_a_server_is_left_alone(value: Any, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"mcpServers": {"fs": value}}), "utf-8")
+    for change in (install, uninstall):
+        with pytest.raises(Conflict, match="something else under the name `fs`"):
+            change("cursor", settings(), where)
+
+
+def test_a_password_of_somebody_elses_server_is_not_shown(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("cursor")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"mcpServers": {"fs": {"url": "https://ann:c4n4ry@example.org/mcp"}}}), "utf-8")
+    with pytest.raises(Conflict, match="another server `fs`") as refusal:
+        install("cursor", settings(), where)
+    assert "c4n4ry" not in str(refusal.value)
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="needs a folder that cannot be written")

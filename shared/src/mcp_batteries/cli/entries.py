@@ -60,10 +60,13 @@ class Entry:
         return cls(container, name, value, inputs)
 
 
-def server_of(value: Mapping[str, Any]) -> str:
-    """Return what an entry starts or connects to, for a message."""
-    words = words_of(value)
-    return words[0] if words else str(_url_of(value) or "something else")
+def server_of(value: object) -> str:
+    """Return what an entry starts or connects to, without a password; empty if it is no entry of a server."""
+    if not isinstance(value, dict):
+        return ""
+    entry = cast("dict[str, Any]", value)
+    words = words_of(entry)
+    return mask_passwords(words[0] if words else _url_of(entry) or "")
 
 
 def describe_command(value: Mapping[str, Any]) -> str:

@@ -132,10 +132,11 @@ class Target:
         if value is None:
             return None
         if not self.is_own(self.name, value):
-            raise Conflict(
-                f"{self.file.path} has another server {quote(self.name)}, which is {quote(server_of(value or {}))}.",
-                "Remove or rename that entry, or give this one another name: --name NAME.",
-            )
+            other_server = server_of(value)
+            failure = f"{self.file.path} has something else under the name {quote(self.name)}."
+            if other_server:
+                failure = f"{self.file.path} has another server {quote(self.name)}, which is {quote(other_server)}."
+            raise Conflict(failure, "Remove or rename that entry, or give this one another name: --name NAME.")
         return cast("dict[str, Any]", value)
 
     def is_own(self, name: str, value: Any) -> bool:
