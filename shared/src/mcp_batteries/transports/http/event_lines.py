@@ -32,7 +32,7 @@ def _escaping(send: Send) -> Send:
     async def send_escaped(part: Message) -> None:
         nonlocal has_events
         if part["type"] == "http.response.start":
-            content_type = dict(part["headers"]).get(b"content-type", b"")
+            content_type = dict(part.get("headers", ())).get(b"content-type", b"")
             has_events = content_type.startswith(b"text/event-stream")
         elif has_events and part["type"] == "http.response.body":
             part = {**part, "body": _escape(part.get("body", b""))}
