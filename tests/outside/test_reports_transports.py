@@ -144,7 +144,7 @@ async def test_an_empty_object_of_php_may_stand_in_a_first_message_that_is_mende
     client: httpx2.AsyncClient, prefix: str, request_id: str
 ) -> None:
     hello = initialize()
-    hello["params"]["capabilities"] = EMPTY_IN_PHP
+    hello["params"] |= {"capabilities": EMPTY_IN_PHP, "_meta": EMPTY_IN_PHP}
     line = prefix + json.dumps({**hello, "id": 0}).replace('"id": 0', f'"id": {request_id}')
     answer = await client.post("", content=line.encode(), headers=_JSON)
     assert answer.json()["result"]["protocolVersion"] == _REVISION

@@ -132,6 +132,8 @@ def parse(line: bytes) -> JSONRPCMessage:
     message = _parse(line)
     if isinstance(message, JSONRPCRequest) and message.params:
         _restore_capabilities(message.method, message.params)
+        if message.params.get("_meta") == []:
+            message.params["_meta"] = {}
         # From 2026-07-28 on the answers to the server's questions come in the next request.
         answers: Any = message.params.get("inputResponses")
         if isinstance(answers, dict):
