@@ -154,6 +154,8 @@ async def test_a_glob_that_fits_no_file_is_not_taken_for_a_text_that_is_not_ther
     async with serving(tmp_path) as client:
         assert "no file fits" in (await call(client, "search_text", pattern="def", glob="src"))[1]
         assert "no file fits" not in (await call(client, "search_text", pattern="zzz", glob="*.py"))[1]
+        for counted in ({"count_only": True}, {"only_matching": True}):
+            assert "no file fits" not in (await call(client, "search_text", pattern="zzz", glob="*.py", **counted))[1]
         assert "1 match" in (await call(client, "search_text", pattern="def", file_type="Python"))[1]
         assert "`*part*`" in (await call(client, "find_files", glob="MAIN"))[1]
         assert "`*part*`" not in (await call(client, "find_files", glob="main.py"))[1]

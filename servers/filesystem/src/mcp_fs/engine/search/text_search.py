@@ -436,10 +436,6 @@ class _TextSearch:
             shown_matches: how many were shown on pages before.
             room: how many the page can take.
         """
-        self.cancel.check()
-        self.searched_count += 1
-        if not self.searched_count % 100:
-            report_progress(self.searched_count, None, f"{self.searched_count:,} files searched")
         options = self.grep_options(after_line, shown_matches, room)
 
         def search(fd: int) -> tuple[int, FileMatches]:
@@ -473,6 +469,10 @@ class _TextSearch:
         self, file: SearchedFile, work: Callable[[int], tuple[int, FileMatches]]
     ) -> tuple[int, FileMatches] | None:
         """Return what `work` finds in a file, None where it can't be opened; note what could not be searched."""
+        self.cancel.check()
+        self.searched_count += 1
+        if not self.searched_count % 100:
+            report_progress(self.searched_count, None, f"{self.searched_count:,} files searched")
         try:
             fd = file.open(self.documents, self.cancel)
             try:
