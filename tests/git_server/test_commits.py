@@ -11,7 +11,8 @@ import pytest
 
 from git_server.made import Made
 from git_server.serving import serving
-from git_server.test_writes import made_app, undone
+from git_server.test_writes import made_app, state, undone
+from mcp_git.models import count
 
 pytestmark = [
     pytest.mark.anyio,
@@ -526,3 +527,98 @@ async def test_an_ignored_file_is_safe_from_each_of_several_picks(first: bool, t
         answer = await asking("run_cherry_pick", rev=" ".join(commits))
     assert answer.startswith("failed: ") and "a.log" in answer, answer
     assert (made.path / "a.log").read_text() == "mine\n" and "under way" not in answer
+
+
+@pytest.mark.parametrize("blocked", [1, 2])
+@pytest.mark.parametrize("tool", ["run_cherry_pick", "revert_commit"])
+async def test_a_commit_at_which_git_refused_to_go_on_is_made_later(tool: str, blocked: int, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": "text\n"}) for number in range(3)]
+    if tool == "run_cherry_pick":
+        made.git("switch", "--quiet", "topic")
+    start = made.git("rev-parse", "HEAD")
+    made.write(f"{blocked}.txt", "mine\n")
+    made.write("notes.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        stopped = await asking(tool, rev=" ".join(hashes))
+        assert f"; {count(3 - blocked, 'commit')} to come]" in stopped, stopped
+        # It is refused again as long as the file is there.
+        refused = await asking("continue_operation", action="continue")
+        assert refused.startswith("failed: ") and "Nothing was changed" in refused, refused
+        assert (made.path / f"{blocked}.txt").read_text() == "mine\n"
+        (made.path / f"{blocked}.txt").unlink()
+        if tool == "revert_commit":
+            made.git("restore", f"{blocked}.txt")
+        ended = await asking("continue_operation", action="continue")
+        assert [f"step {number}" in ended for number in range(3)] == [True] * 3, ended
+        assert "under way" not in ended and made.git("rev-list", "--count", f"{start.strip()}..").strip() == "3"
+        await undone(asking, ended)
+    assert made.git("rev-parse", "HEAD") == start and made.git("status", "--porcelain") == " M notes.txt\n"
+
+
+@pytest.mark.parametrize("skips", [True, False])
+async def test_a_refused_commit_of_a_pick_can_be_skipped_or_made_by_hand(skips: bool, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": "text\n"}) for number in range(3)]
+    made.git("switch", "--quiet", "topic")
+    made.write("1.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        await asking("run_cherry_pick", rev=" ".join(hashes))
+        if not skips:
+            (made.path / "1.txt").unlink()
+            made.git("cherry-pick", hashes[1])
+        await asking("continue_operation", action="skip" if skips else "continue")
+    subjects = made.git("log", "--format=%s").splitlines()
+    assert subjects == ["step 2", *([] if skips else ["step 1"]), "step 0", "first"]
+
+
+async def test_a_conflict_in_a_commit_that_was_refused_before_is_resolved_and_the_others_follow(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [
+        made.commit("one", {"one.txt": "text\n"}),
+        made.commit("two", {"side.txt": "theirs\n"}),
+        made.commit("three", {"three.txt": "text\n"}),
+    ]
+    made.git("switch", "--quiet", "topic")
+    made.commit("ours", {"side.txt": "ours\n"})
+    made.write("side.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        await asking("run_cherry_pick", rev=" ".join(hashes))
+        made.git("restore", "side.txt")
+        stopped = await asking("continue_operation", action="continue")
+        assert "conflict: side.txt\n" in stopped and "; 1 commit to come]" in stopped, stopped
+        await asking("continue_operation", action="continue", theirs=["side.txt"])
+    assert made.git("log", "-3", "--format=%s").splitlines() == ["three", "two", "one"]
+    assert made.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("into", [{}, {"into": "topic"}])
+async def test_several_picks_that_are_refused_at_once_leave_nothing_under_way(
+    into: dict[str, str], tmp_path: Path
+) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": "text\n"}) for number in range(2)]
+    made.git("switch", "--quiet", "--detach", "topic")
+    made.write("0.txt", "mine\n")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev=" ".join(hashes), **into)
+        assert answer.startswith("failed: ") and "0.txt" in answer and "Nothing was changed" in answer, answer
+        assert "under way" not in await asking("get_status")
+    assert state(made) == before
+
+
+async def test_several_commits_with_a_merge_are_refused_before_one_is_made(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "--create", "side")
+    made.commit("on the side", {"one.txt": "text\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("on main", {"two.txt": "text\n"})
+    made.git("merge", "--quiet", "--no-ff", "--message", "Both", "side")
+    made.git("switch", "--quiet", "topic")
+    async with serving("--write", made.path) as asking:
+        refused = await asking("run_cherry_pick", rev="main~1 main")
+        assert refused.startswith("failed: ") and "`mainline`" in refused, refused
+        assert "under way" not in await asking("get_status")
+        await asking("run_cherry_pick", rev="main~1 main", mainline=1)
+    assert made.git("log", "--format=%s").splitlines() == ["Both", "on main", "first"]

@@ -172,6 +172,7 @@ class CommitOperation(Operation):
         chosen_paths: files in conflict that these commands also write, as one side has them. Where it fails they stay
             so, and all stays staged: with the index of before they would pass for files that nobody touched.
         resolved_paths: paths whose files it takes for resolved if they are in conflict.
+        unmade_pick: the command that makes the commit which `--continue` would pass over.
         git_options: options of git itself, before the command.
         base: the commit on which a rebase in progress puts others, so that what it has is no news; empty otherwise.
         start: the commit at which what is in progress began; empty for other operations.
@@ -180,6 +181,7 @@ class CommitOperation(Operation):
     stage_first: Sequence[GitInput] = ()
     chosen_paths: Sequence[str] = ()
     resolved_paths: Sequence[str] = ()
+    unmade_pick: Sequence[str] = ()
     git_options: Sequence[str] = ()
     base: str = ""
     start: str = ""
@@ -196,7 +198,10 @@ class CommitOperation(Operation):
 
     @property
     def steps(self) -> Sequence[GitInput]:
-        return [*self.stage_first, GitInput([*self.git_options, *self.arguments], self.stdin)]
+        steps = list(self.stage_first)
+        if self.unmade_pick:
+            steps.append(GitInput([*self.git_options, *self.unmade_pick]))
+        return [*steps, GitInput([*self.git_options, *self.arguments], self.stdin)]
 
 
 @dataclass(frozen=True)

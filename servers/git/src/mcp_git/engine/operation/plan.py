@@ -37,7 +37,13 @@ from mcp_git.engine.operation.untracked_files import (
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_names
 from mcp_git.engine.program.revisions import find_commits
-from mcp_git.engine.work_tree.in_progress import find_operations_in_progress, find_start, has_sequence
+from mcp_git.engine.work_tree.in_progress import (
+    find_operations_in_progress,
+    find_start,
+    find_unmade_commit,
+    has_sequence,
+    list_sequence_options,
+)
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import count
@@ -635,10 +641,20 @@ class OperationPlanner:
             stage_first=stage_first,
             chosen_paths=chosen_paths,
             resolved_paths=resolved_paths,
+            unmade_pick=self._list_unmade_pick(layout, command) if action == "continue" else (),
             git_options=git_options,
             base=_find_rebase_base(layout),
             start=start,
         )
+
+    def _list_unmade_pick(self, layout: Layout, command: str) -> Sequence[str]:
+        """Return the command that makes the commit which `--continue` would pass over; none if there is no such."""
+        commit = ""
+        if command in ("cherry-pick", "revert"):
+            commit = find_unmade_commit(self.git, self.repository, layout, self.cancel)
+        if not commit:
+            return ()
+        return [command, "--no-gpg-sign", *list_sequence_options(layout), commit]
 
     def pick(
         self,
@@ -653,7 +669,12 @@ class OperationPlanner:
         Args:
             span: which commits.
             mainline: the parent, from 1 on, from which a merge commit differs.
+
+        Raises:
+            Conflict: one of several is a merge, at which git would stop half-way.
         """
+        if isinstance(revision, RevisionList) and mainline is None:
+            self._refuse_merges(revision)
         search = ["log", "--max-count=1", "--format=%H", "--grep=^#", *span, "--"]
         git_options: Sequence[str] = ()
         if self.git.run(self.repository, search, self.cancel, exit_codes=(0, 128)).stdout:
@@ -670,6 +691,15 @@ class OperationPlanner:
             base=base,
             mainline=mainline or 1,
         )
+
+    def _refuse_merges(self, commits: RevisionList) -> None:
+        arguments = ["rev-list", "--no-walk=unsorted", "--merges", *commits.arguments, "--"]
+        merges = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128)).text.split()
+        if merges:
+            raise Conflict(
+                f"{quote(merges[0][:HASH_LENGTH])} is a merge.",
+                "Nothing was changed. Pass `mainline`: 1 for what it brought to its first parent; or leave it out.",
+            )
 
     def _describe_ref(self, start: str, ref: str) -> list[str]:
         """Return a line that says at which commit a branch or tag is; none if git can't show that one."""

@@ -36,7 +36,7 @@ from mcp_git.engine.operation.untracked_files import (
 )
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip, split_lines
-from mcp_git.engine.work_tree.in_progress import find_picked_commits, list_remaining_commits
+from mcp_git.engine.work_tree.in_progress import find_picked_commits, find_unmade_commit, list_remaining_commits
 from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.engine.work_tree.status_reader import describe_submodules, read_status
 from mcp_git.models import Answer, count
@@ -496,6 +496,8 @@ class _Report:
             action = "skip"
         self.facts.append(f"go on with `continue_operation`: {action} or abort")
         remaining = len(list_remaining_commits(self.layout))
+        if find_unmade_commit(self.git, self.repository, self.layout, self.cancel):
+            remaining += 1
         is_pick = self.after.in_progress[0].startswith(("cherry-pick", "revert"))
         if is_pick and remaining:
             self.facts.append(f"{count(remaining, 'commit')} to come")

@@ -53,6 +53,7 @@ from mcp_git.engine.work_tree.content_check import ContentCheck
 from mcp_git.engine.work_tree.in_progress import (
     find_picked_commits,
     find_start,
+    find_unmade_commit,
     has_sequence,
     list_remaining_commits,
 )
@@ -313,6 +314,8 @@ class _Run:
         match operation.command:
             case _ if operation.arguments[-1] in ("--continue", "--skip"):
                 remaining = list_remaining_commits(self.layout)
+                if isinstance(operation, CommitOperation):
+                    remaining += operation.unmade_pick[-1:]
                 if not remaining:
                     return ""
                 span = ["--no-walk=unsorted", *remaining]
@@ -445,6 +448,7 @@ class _Run:
                     cancel = CancelToken(INSPECTION_SECONDS)
         except GitFailed as first_failure:
             failure = self._leave_out_empty_picks(first_failure, before.status, picked_commits)
+            self._end_refused_sequence(before.status)
             now = read_status(self.git, self.repository, self.cancel, layout=self.layout)
             if failure is None:
                 return
@@ -519,6 +523,15 @@ class _Run:
             picked_before = picked
             picked = self._find_picked_commits()
         return failure
+
+    def _end_refused_sequence(self, before: Status) -> None:
+        """End a cherry-pick or revert of several commits of which git refused the first: it would stay under way."""
+        if not isinstance(self.operation, PickOperation) or before.in_progress or not has_sequence(self.layout):
+            return
+        is_refused = bool(find_unmade_commit(self.git, self.repository, self.layout, self.cancel))
+        now = read_status(self.git, self.repository, self.cancel, layout=self.layout)
+        if is_refused and (now.oid, now.entries) == (before.oid, before.entries):
+            self._run_step(GitInput([self.operation.command, "--quit"]), CancelToken(INSPECTION_SECONDS))
 
     def _stands_at_empty_pick(self, picked_commits: Sequence[str]) -> bool:
         return is_empty_pick(picked_commits, read_status(self.git, self.repository, self.cancel, layout=self.layout))

@@ -15,8 +15,10 @@ __all__ = [
     "find_operations_in_progress",
     "find_picked_commits",
     "find_start",
+    "find_unmade_commit",
     "has_sequence",
     "list_remaining_commits",
+    "list_sequence_options",
 ]
 
 _PICKS = {"CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert"}
@@ -25,6 +27,9 @@ _STARTS = (("rebase-merge", "orig-head"), ("rebase-apply", "orig-head"), ("seque
 # Steps that make no commit.
 _OTHER_STEPS = frozenset({"drop", "d", "noop"})
 _HASH = re.compile("[0-9a-f]{4,64}")
+# What git notes of how each of several commits is made once more, as options.
+_OPTIONS_BY_NOTE = {"mainline": "--mainline=", "record-origin": "-x", "signoff": "--signoff"}
+_NOTE = re.compile(r"(?m)^\s*([a-z-]+) = (\w+)$")
 _MAX_NUMBER_LENGTH = 9
 _MAX_BRANCH_LENGTH = 60
 
@@ -73,6 +78,36 @@ def list_remaining_commits(layout: Layout) -> list[str]:
         return _list_hashes(rebase)
     # Here the first is the one at hand.
     return _list_hashes(read_small_file(os.path.join(layout.git_dir, "sequencer", "todo")) or "")[1:]
+
+
+def find_unmade_commit(git: Git, repository: Repository, layout: Layout, cancel: CancelToken) -> str:
+    """Return the commit that several picks have come to and git did not begin; empty if there is none.
+
+    It was refused, or git was ended before it. `--continue` takes it for made, and goes on with the next one.
+    """
+    head = read_small_file(os.path.join(layout.git_dir, "sequencer", "abort-safety"))
+    if head is None or any(find_picked_commits(git, repository, layout, cancel)):
+        return ""
+    if head.strip() != git.find_hash(repository, "HEAD", cancel) or "no-commit" in _read_notes(layout):
+        return ""
+    todo = read_small_file(os.path.join(layout.git_dir, "sequencer", "todo")) or ""
+    return next(iter(_list_hashes(todo)), "")
+
+
+def list_sequence_options(layout: Layout) -> list[str]:
+    """Return the options with which several picks in progress were begun, as far as they shape a commit."""
+    options: list[str] = []
+    for name, value in _read_notes(layout).items():
+        option = _OPTIONS_BY_NOTE.get(name, "")
+        if option.endswith("="):
+            option += value
+        if option:
+            options.append(option)
+    return options
+
+
+def _read_notes(layout: Layout) -> dict[str, str]:
+    return dict(_NOTE.findall(read_small_file(os.path.join(layout.git_dir, "sequencer", "opts")) or ""))
 
 
 def _list_hashes(todo: str) -> list[str]:
