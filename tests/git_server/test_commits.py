@@ -622,3 +622,33 @@ async def test_several_commits_with_a_merge_are_refused_before_one_is_made(tmp_p
         assert "under way" not in await asking("get_status")
         await asking("run_cherry_pick", rev="main~1 main", mainline=1)
     assert made.git("log", "--format=%s").splitlines() == ["Both", "on main", "first"]
+
+
+@pytest.mark.parametrize("rev", ["main~1^!", "main^@", "main^! main~1^!", "main main~1^-", "main~1^-1"])
+async def test_what_names_a_commit_by_its_parents_is_not_picked(rev: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write(".gitattributes", "*.bin filter=unknown\n")
+    made.git("config", "filter.unknown.smudge", "cat")
+    made.git("config", "filter.unknown.clean", "cat")
+    made.commit("filtered", {"a.bin": "text\n"})
+    made.commit("other", {"other.txt": "text\n"})
+    made.git("switch", "--quiet", "topic")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev=rev)
+    assert answer.startswith("failed: ") and "is a range" in answer, answer
+    assert state(made) == before
+
+
+@pytest.mark.parametrize("rev", ["main..topic", "topic..main"])
+async def test_a_range_without_commits_says_where_to_look(rev: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "--create", "side")
+    made.commit("on the side", {"one.txt": "text\n"})
+    made.git("switch", "--quiet", "main")
+    made.git("merge", "--quiet", "--no-ff", "--message", "Both", "side")
+    made.git("switch", "--quiet", "topic")
+    made.git("merge", "--quiet", "--ff-only", "side")
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev=rev)
+    assert "`list_commits`" in answer and "`mainline`" in answer, answer

@@ -43,6 +43,8 @@ __all__ = [
 
 _MOST_REVISION = 250
 _WORD = re.compile(r"(?:[^\s{]|\{[^}]*\}?)+")
+# Stands for the parents of a commit, or leaves these out: of several commits each would leave out the others.
+_PARENTS = re.compile(r"\^(?:[!@]|-\d*)$")
 _STAGE = re.compile(r":[0-3]")
 _LINES = re.compile(r"\s*L?(\d{1,9})(?:\s*(?:,|-|\.\.)\s*L?(\d{1,9}))?\s*", re.A)
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:|(?ai:file:/)")
@@ -276,6 +278,11 @@ def parse_commits(text: str) -> Range | Revision | RevisionList:
     """
     # A date in the braces of a reflog may have spaces too.
     words = _WORD.findall(text)
+    for word in words:
+        if _PARENTS.search(word):
+            raise Invalid(
+                f"{quote(word)} is a range, and commits are wanted.", "Name the commit alone, such as `HEAD~2`."
+            )
     if len(words) > 1:
         return RevisionList([parse_revision(word) for word in words])
     return parse_range(text)
