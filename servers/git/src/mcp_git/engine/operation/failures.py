@@ -52,7 +52,10 @@ _NEXT_MOVES = {
     "'refs/[^']*' exists; cannot create": "No name can lie below another: choose one that does not.",
     "is a merge but no -m option": "Pass `mainline`: 1 for what it brought to its first parent.",
     "commit (?:your changes )?or stash": "`run_stash` puts them aside, and back with action=pop.",
-    "unmerged files|is already in progress": "`continue_operation` ends what is under way, with action=abort as if it had not begun.",
+    "unmerged files|is already in progress": "`continue_operation` ends what is under way, with action=abort as if it "
+    "had not begun.",
+    "empty commit set": "`list_commits` with this `rev` has what is in the range; its merges are only done with "
+    "`mainline`.",
     "is now empty": "`continue_operation` with action=skip leaves it out.",
     "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
     "No valid patches|patch fragment without header": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
