@@ -162,6 +162,8 @@ async def test_a_script_reads_each_file_of_the_status(tmp_path: Path) -> None:
         made.git("add", "many")
         answer = await asking("call_tools", script="return remark || (get_status(), remark)")
     assert answer.startswith("[not all is in what get_status returned") and "folded: name a folder" in answer
+    # No call may name such a limit.
+    assert "`limit`" not in answer, answer
 
 
 async def test_a_blank_line_at_the_end_of_a_page_is_a_line(tmp_path: Path) -> None:
@@ -227,6 +229,8 @@ async def test_each_ref_is_an_object_with_the_hash_of_its_commit(tmp_path: Path)
         remotes = await rows_of(asking, "{kind: 'remotes'}", "list_refs")
         for_models = await asking("list_refs", kind="tags", pattern="v2")
     assert [*branches["main"].values()] == ["main", main, noon, "Merge it", "side", ahead, 0, True]
+    # It follows nothing, so there is nothing that it could be even with.
+    assert (branches["side"]["ahead"], branches["side"]["behind"]) == (None, None)
     assert (branches["side"]["upstream"], branches["side"]["is_current"]) == ("", False)
     assert {row["name"]: row["hash"] for row in tags} == {"v1": main, "v2": side}
     assert sorted(map(str, containing)) == sorted(map(str, tags))
@@ -234,3 +238,17 @@ async def test_each_ref_is_an_object_with_the_hash_of_its_commit(tmp_path: Path)
     assert (move["name"], move["hash"], move["date"]) == ("HEAD@{0}", main, "2026-01-31")
     assert remotes == [{"name": "far", "url": "https://example.org/far.git", "is_push": False}]
     assert f"\nv2 {side[:7]}" in for_models, for_models
+
+
+async def test_a_branch_whose_upstream_is_gone_is_not_even_with_it(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    made.git("branch", "upstream", "main")
+    made.git("branch", "--set-upstream-to=upstream", "side")
+    made.git("branch", "--set-upstream-to=upstream", "main")
+    async with serving(made.path) as asking:
+        before = {row["name"]: row for row in await rows_of(asking, "", "list_refs")}
+        made.git("update-ref", "-d", "refs/heads/upstream")
+        after = {row["name"]: row for row in await rows_of(asking, "", "list_refs")}
+    assert (before["main"]["ahead"], before["main"]["behind"]) == (0, 0)
+    assert (after["main"]["ahead"], after["main"]["behind"]) == (None, None)
+    assert after["main"]["upstream"] == "upstream"

@@ -213,18 +213,24 @@ class _Branch(NamedTuple):
 
     @property
     def row(self) -> RefRow:
-        distances = dict(_DISTANCE.findall(self.track))
         values = [
             escape_hidden(self.name),
             self.oid,
             format_time(self.date.partition(" ")[0]),
             escape_hidden(self.subject),
             escape_hidden(self.upstream),
-            int(distances.get("ahead", 0)),
-            int(distances.get("behind", 0)),
+            *self._distances,
             self.head_mark == "*",
         ]
         return RefRow(self._line, values)
+
+    @property
+    def _distances(self) -> list[int | None]:
+        """How many commits it is ahead and behind; unknown where it follows nothing, or what is gone."""
+        if not self.upstream or self.track == "[gone]":
+            return [None, None]
+        distances = dict(_DISTANCE.findall(self.track))
+        return [int(distances.get("ahead", 0)), int(distances.get("behind", 0))]
 
     @property
     def _line(self) -> str:

@@ -25,8 +25,8 @@ __all__ = ["describe_status"]
 _COLUMNS = ("status", "path", "renamed_from")
 _MAX_FOLDED_LINES = 60
 _MAX_LINES = 4 * _MAX_FOLDED_LINES
-# A script reads files, which it can't find in folders with counts.
-_MAX_SCRIPT_LINES = 5000
+# The largest `limit` that a call may name. A script has it always: it can't find files in folders with counts.
+_MAX_LIMIT = 5000
 
 
 def describe_status(git: Git, repository: Repository, path: RepositoryPath, limit: int, cancel: CancelToken) -> Answer:
@@ -44,11 +44,14 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
     if disbelieved:
         facts.append(disbelieved)
     if is_answering_script():
-        limit = max(limit, _MAX_SCRIPT_LINES)
+        limit = _MAX_LIMIT
     if len(status.entries) <= limit:
         table = partial(Table, _COLUMNS, [entry.values for entry in status.entries])
         return Answer(facts, [entry.line for entry in status.entries], table=table)
-    facts.append(f"folded: name a folder as `path`, or a `limit` of {len(status.entries)}, for the files")
+    advice = "name a folder as `path`"
+    if len(status.entries) <= _MAX_LIMIT:
+        advice += f", or a `limit` of {len(status.entries)},"
+    facts.append(f"folded: {advice} for the files")
     return Answer(facts, _fold(status.entries, path))
 
 
