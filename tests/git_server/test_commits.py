@@ -652,3 +652,14 @@ async def test_a_range_without_commits_says_where_to_look(rev: str, tmp_path: Pa
     async with serving("--write", made.path) as asking:
         answer = await asking("run_cherry_pick", rev=rev)
     assert "`list_commits`" in answer and "`mainline`" in answer, answer
+
+
+async def test_a_tag_of_what_is_no_commit_and_a_long_name_are_said_with_their_hash(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    tree = made.git("rev-parse", "--short=12", "HEAD^{tree}").strip()
+    first = made.git("log", "-1", "--format=%h %s").strip()
+    long_name = "b" * 150
+    made.git("tag", "of-tree", "HEAD^{tree}")
+    async with serving("--write", made.path) as asking:
+        assert f"[deleted tag of-tree, which was at {tree}]\n" in await asking("delete_ref", name="of-tree", kind="tag")
+        assert f"[{long_name} is at {first}]\n" in await asking("create_branch", name=long_name)

@@ -702,12 +702,13 @@ class OperationPlanner:
             )
 
     def _describe_ref(self, start: str, ref: str) -> list[str]:
-        """Return a line that says at which commit a branch or tag is; none if git can't show that one."""
+        """Return a line that says at which commit a branch or tag is, or other object; none if there is no such ref."""
         arguments = ["log", *abbreviation(), "--max-count=1", "--format=%h %s", ref, "--"]
         commit = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128)).text.rstrip("\n")
-        if not commit:
+        target = commit or self._find_hash(ref)
+        if not target:
             return []
-        return [clip(escape_line_breaks(f"{start} at {commit}"), _MAX_ROW_BYTES)]
+        return [f"{escape_line_breaks(start)} at {clip(escape_line_breaks(target), _MAX_ROW_BYTES)}"]
 
     def _return_calls(self, target: str) -> Sequence[ToolCall]:
         """Return the call that leads to where HEAD is now; none if that is `target`, or no commit."""
