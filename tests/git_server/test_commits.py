@@ -663,3 +663,33 @@ async def test_a_tag_of_what_is_no_commit_and_a_long_name_are_said_with_their_ha
     async with serving("--write", made.path) as asking:
         assert f"[deleted tag of-tree, which was at {tree}]\n" in await asking("delete_ref", name="of-tree", kind="tag")
         assert f"[{long_name} is at {first}]\n" in await asking("create_branch", name=long_name)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_reverts_pass_over_what_is_gone_already(place: int, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": f"{number}\n" * 30}) for number in range(3)]
+    made.git("revert", "--no-edit", hashes[1])
+    before = state(made)
+    order = [hashes[0], hashes[2]]
+    order.insert(place, hashes[1])
+    async with serving("--write", made.path) as asking:
+        answer = await asking("revert_commit", rev=" ".join(order))
+        assert re.findall(r"(?m)^left out, it changes nothing here: \w+ (.*)$", answer) == ["step 1"], answer
+        assert "under way" not in answer and made.git("ls-files").split() == ["notes.txt", "side.txt"]
+        await undone(asking, answer)
+    assert state(made) == before
+
+
+@pytest.mark.parametrize("tool", ["run_merge", "run_rebase"])
+async def test_several_picks_begin_nothing_while_something_else_is_under_way(tool: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {"side.txt": f"{number}\n"}) for number in range(2)]
+    made.git("switch", "--quiet", "topic")
+    made.commit("ours", {"side.txt": "ours\n"})
+    async with serving("--write", made.path) as asking:
+        assert "in conflict" in await asking(tool, rev="main")
+        refused = await asking("run_cherry_pick", rev=" ".join(hashes))
+        assert refused.startswith("failed: There is a ") and "`continue_operation`" in refused, refused
+        ended = await asking("continue_operation", action="abort")
+        assert "under way" not in ended, ended

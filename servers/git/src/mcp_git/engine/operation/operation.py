@@ -224,6 +224,11 @@ class PickOperation(Operation):
     mainline: int = 1
 
     @property
+    def is_of_several(self) -> bool:
+        """Whether git keeps a list of the commits, so that it can stop between two of them."""
+        return isinstance(self.revision, Range | RevisionList)
+
+    @property
     def steps(self) -> Sequence[GitInput]:
         return [GitInput([*self.git_options, *self.arguments], self.stdin)]
 

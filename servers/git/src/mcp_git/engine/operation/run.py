@@ -397,9 +397,13 @@ class _Run:
         return git_config.is_sparse_checkout(self.git.read_allowed_configuration(self.repository))
 
     def _refuse_wrong_state(self, status: Status) -> None:
+        operations = [phrase for phrase in status.in_progress if not phrase.startswith("bisect")]
         if self.operation.command == "switch":
             # Newer gits refuse it too, but look for what is in progress in the common directory, which is ours.
-            refuse_in_progress([phrase for phrase in status.in_progress if not phrase.startswith("bisect")])
+            refuse_in_progress(operations)
+        if isinstance(self.operation, PickOperation) and self.operation.is_of_several:
+            # Git would refuse most of these too, but first begin a list that comes to light at the end of the other.
+            refuse_in_progress(operations)
         if isinstance(self.operation, FileOperation) and self.operation.source is not None:
             _refuse_losing_first_files(status)
         if "--amend" in self.operation.arguments:
@@ -511,27 +515,39 @@ class _Run:
         others = [phrase for phrase in before.in_progress if not phrase.startswith("bisect")]
         if others and not operation.ends_in_progress:
             return failure
-        picked = self._find_picked_commits()
-        while picked != picked_before and self._stands_at_empty_pick(picked):
-            self._left_out |= {oid: "it changes nothing here" for oid in picked if oid}
+        while empty_picks := self._find_empty_picks(failure, picked_before):
+            self._left_out |= dict.fromkeys(empty_picks, "it changes nothing here")
+            picked_before = self._find_picked_commits()
             action = "--skip" if has_sequence(self.layout) else "--quit"
             try:
                 self._run_step(GitInput([*operation.git_options, operation.command, action]), self.cancel)
                 return None
             except GitFailed as next_failure:
                 failure = next_failure
-            picked_before = picked
-            picked = self._find_picked_commits()
         return failure
+
+    def _find_empty_picks(self, failure: GitFailed, picked_before: Sequence[str]) -> Sequence[str]:
+        """Return the commit at which git stopped as it changes nothing here; none if it stopped for another reason."""
+        picked = self._find_picked_commits()
+        if picked != picked_before and self._stands_at_empty_pick(picked):
+            return [oid for oid in picked if oid]
+        # Of such a revert git keeps no note beside its list, and its errors tell nothing.
+        if self.operation.command != "revert" or join_message(failure.stderr):
+            return []
+        unmade_commit = find_unmade_commit(self.git, self.repository, self.layout, self.cancel)
+        if unmade_commit in self._left_out or not self._stands_at_empty_pick([unmade_commit]):
+            return []
+        return [unmade_commit]
 
     def _end_refused_sequence(self, before: Status) -> None:
         """End a cherry-pick or revert of several commits of which git refused the first: it would stay under way."""
-        if not isinstance(self.operation, PickOperation) or before.in_progress or not has_sequence(self.layout):
+        operation = self.operation
+        if not isinstance(operation, PickOperation) or not operation.is_of_several or not has_sequence(self.layout):
             return
         is_refused = bool(find_unmade_commit(self.git, self.repository, self.layout, self.cancel))
         now = read_status(self.git, self.repository, self.cancel, layout=self.layout)
         if is_refused and (now.oid, now.entries) == (before.oid, before.entries):
-            self._run_step(GitInput([self.operation.command, "--quit"]), CancelToken(INSPECTION_SECONDS))
+            self._run_step(GitInput([operation.command, "--quit"]), CancelToken(INSPECTION_SECONDS))
 
     def _stands_at_empty_pick(self, picked_commits: Sequence[str]) -> bool:
         return is_empty_pick(picked_commits, read_status(self.git, self.repository, self.cancel, layout=self.layout))
