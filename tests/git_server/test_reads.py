@@ -114,9 +114,15 @@ async def test_a_commit_that_was_picked_with_another_patch_is_named_with_its_nam
     made.git("switch", "--quiet", "release")
     made.commit("alike", {"b.txt": "b\n"})
     theirs = made.commit("with more beside it", {"a.txt": "b\n", "VERSION": "2\n"})[:7]
+    for branch in ("main", "release"):
+        # Without a subject no commit is like another.
+        made.git("switch", "--quiet", branch)
+        made.write(f"{branch}.txt", "text\n")
+        made.git("add", f"{branch}.txt")
+        made.git("commit", "--quiet", "--allow-empty-message", "--message", "")
     async with serving(made.path) as asking:
         answer = await asking("list_commits", rev="release..main", not_picked=True)
-        assert f"; not the patch but the subject of one in release: {ours} as {theirs}" in answer, answer
+        assert f"; not the patch but the subject of one in release: {ours} as {theirs}]" in answer, answer
         assert "alike" not in answer, answer
         script = "print(list_commits.all({rev: 'release..main', not_picked: true}).length)"
         assert f"{ours}" in await asking("call_tools", script=script)

@@ -466,7 +466,7 @@ def _describe_namesakes(
         namesakes.setdefault(subject, short_hash)
     pairs: list[str] = []
     for commit in page.commits.values():
-        if commit.subject in namesakes:
+        if commit.subject and commit.subject in namesakes:
             pairs.append(f"{commit.oid[: len(namesakes[commit.subject])]} as {namesakes[commit.subject]}")
     if not pairs:
         return []
