@@ -18,6 +18,8 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("git_diff", {"target": "main~1"}, "main~1..HEAD"),
     ("git_diff", {"base": "main~1", "head": "main", "name_only": True}, "main~1..main"),
     ("git_diff", {"cached": True}, "staged changes; no changes"),
+    ("git_diff", {"staged": False, "cached": False}, "+later"),
+    ("git_diff", {"staged": True, "cached": True}, "staged changes; no changes"),
     ("git_log", {"grep": "seco", "all": True}, "second"),
     ("git_blame", {"path": "notes.txt", "lines": "2-3"}, "lines 2-3"),
     ("list_refs", {"kind": "branch"}, "topic"),
@@ -47,3 +49,11 @@ async def test_the_names_and_arguments_of_the_reference_server_work(tmp_path: Pa
             answer = await asking(tool, repo_path=str(made.path.resolve()), **arguments)
             assert not answer.startswith("failed") and part in answer, (tool, answer)
     assert made.git("log", "-1", "--format=%s", "main") == "Third\n"
+
+
+@pytest.mark.parametrize("kind", [["branch"], {"branch": 1}, 1])
+async def test_a_kind_of_refs_that_is_no_text_is_refused_with_those_there_are(kind: Any, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    async with serving(made.path) as asking:
+        answer = await asking("list_refs", kind=kind)
+    assert "`kind`" in answer and "branches" in answer, answer

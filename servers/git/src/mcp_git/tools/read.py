@@ -70,9 +70,15 @@ _DEFAULT_BLAMED_LINES = 200
 def _adapt_diff(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments under our names; `target` is what `git diff` compares the current state with."""
     renamed = dict(_rename_for_diff(arguments))
-    if "only" not in renamed and True in (renamed.get("staged"), renamed.get("cached")):
-        renamed = {name: value for name, value in renamed.items() if name not in ("staged", "cached")}
-        renamed["only"] = "staged"
+    for name in ("staged", "cached"):
+        match renamed.get(name):
+            case False:
+                del renamed[name]
+            case True if renamed.get("only", "staged") == "staged":
+                del renamed[name]
+                renamed["only"] = "staged"
+            case _:
+                pass
     for start, end in _SIDES:
         if "rev" not in renamed and isinstance(renamed.get(start), str) and isinstance(renamed.get(end), str):
             renamed["rev"] = f"{renamed.pop(start)}..{renamed.pop(end)}"
@@ -243,8 +249,9 @@ _SINGULAR_KINDS = {
 def _adapt_refs(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments under our names; local and remote branches are one list here."""
     renamed = dict(_rename_for_refs({name: value for name, value in arguments.items() if name != "branch_type"}))
-    if renamed.get("kind") in _SINGULAR_KINDS:
-        renamed["kind"] = _SINGULAR_KINDS[renamed["kind"]]
+    kind = renamed.get("kind")
+    if isinstance(kind, str):
+        renamed["kind"] = _SINGULAR_KINDS.get(kind, kind)
     return renamed
 
 
