@@ -431,11 +431,15 @@ class _Page:
     def _describe_parents(self, parents: Sequence[str], subject: str) -> str:
         line = f"merge of {' '.join(map(shorten_hash, parents))}; shown against the first"
         is_stash = subject.startswith(("WIP on ", "On "))
-        if is_stash and len(parents) == 3:
+        if is_stash and len(parents) == 3 and self._read_subject(parents[2]).startswith("untracked files on "):
             arguments = ["ls-tree", "-r", "--name-only", "-z", parents[2], "--"]
             names = self._git.run(self._repository, arguments, self._cancel).stdout.split(b"\0")[:-1]
             line += f"; untracked files that were put aside are in the last, {_name_files(names)}"
         return line
+
+    def _read_subject(self, oid: str) -> str:
+        arguments = ["log", "--max-count=1", "--format=%s", oid, "--"]
+        return self._git.run(self._repository, arguments, self._cancel, exit_codes=(0, 128)).text
 
     def _add_notes(self, notes: bytes) -> None:
         """Add what was noted at a commit later."""
