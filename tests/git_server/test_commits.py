@@ -693,3 +693,30 @@ async def test_several_picks_begin_nothing_while_something_else_is_under_way(too
         assert refused.startswith("failed: There is a ") and "`continue_operation`" in refused, refused
         ended = await asking("continue_operation", action="abort")
         assert "under way" not in ended, ended
+
+
+async def test_a_merge_of_three_is_no_stash_by_its_subject(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    for name in ("one", "two"):
+        made.git("switch", "--quiet", "--create", name, "main")
+        made.commit(name, {f"{name}.txt": "text\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("apart", {"apart.txt": "text\n"})
+    made.git("merge", "--quiet", "--message", "On the way", "one", "two")
+    async with serving(made.path) as asking:
+        answer = await asking("read_diff", rev="HEAD")
+    assert "shown against the first\n" in answer and "put aside" not in answer, answer
+
+
+async def test_several_picks_need_a_commit_to_go_back_to(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": "text\n"}) for number in range(3)]
+    made.git("switch", "--quiet", "--orphan", "fresh")
+    async with serving("--write", made.path) as asking:
+        refused = await asking("run_cherry_pick", rev=" ".join(hashes))
+        assert refused.startswith("failed: `HEAD` has no commit yet"), refused
+        await asking("run_cherry_pick", rev=hashes[0])
+        made.write("2.txt", "mine\n")
+        assert "under way" in await asking("run_cherry_pick", rev=" ".join(hashes[1:]))
+        await asking("continue_operation", action="abort")
+    assert made.git("log", "--format=%s") == "step 0\n"

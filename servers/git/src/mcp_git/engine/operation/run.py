@@ -167,6 +167,21 @@ def _refuse_losing_first_files(status: Status) -> None:
         )
 
 
+def _refuse_losing_start(status: Status) -> None:
+    """Check that there is a commit to which git could go back from several picks.
+
+    It notes another one otherwise, and an abort would lead there.
+
+    Raises:
+        Conflict: there is none.
+    """
+    if not status.has_commit:
+        raise Conflict(
+            "`HEAD` has no commit yet, so git could not go back from several picks.",
+            "Nothing was changed. Pick the first one alone, then the others.",
+        )
+
+
 def _list_sides(operation: PickOperation) -> Sequence[Sequence[str]]:
     """Return the commits before and after each change that a cherry-pick or a revert makes once more."""
     match operation.revision:
@@ -404,6 +419,7 @@ class _Run:
         if isinstance(self.operation, PickOperation) and self.operation.is_of_several:
             # Git would refuse most of these too, but first begin a list that comes to light at the end of the other.
             refuse_in_progress(operations)
+            _refuse_losing_start(status)
         if isinstance(self.operation, FileOperation) and self.operation.source is not None:
             _refuse_losing_first_files(status)
         if "--amend" in self.operation.arguments:
