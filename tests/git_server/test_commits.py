@@ -720,3 +720,30 @@ async def test_several_picks_need_a_commit_to_go_back_to(tmp_path: Path) -> None
         assert "under way" in await asking("run_cherry_pick", rev=" ".join(hashes[1:]))
         await asking("continue_operation", action="abort")
     assert made.git("log", "--format=%s") == "step 0\n"
+
+
+@pytest.mark.parametrize("is_later", [True, False])
+async def test_an_ignored_file_is_safe_from_a_refused_pick_that_continues(is_later: bool, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write(".gitignore", "*.log\n")
+    made.commit("ignore", {})
+    made.git("branch", "--force", "topic")
+    other = made.commit("other", {"other.txt": "text\n"})
+    made.write("blocked.txt", "theirs\n")
+    if is_later:
+        made.commit("blocked", {})
+    made.write("a.log", "theirs\n")
+    made.git("add", "--force", "a.log")
+    made.commit("bring a.log", {"blocked.txt": "theirs\n"})
+    made.git("switch", "--quiet", "topic")
+    made.write("blocked.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        stopped = await asking("run_cherry_pick", rev=f"{other}~1..main")
+        assert "under way" in stopped, stopped
+        (made.path / "blocked.txt").unlink()
+        made.write("a.log", "mine\n")
+        refused = await asking("continue_operation", action="continue")
+        assert refused.startswith("failed: `a.log` is ignored"), refused
+        (made.path / "a.log").unlink()
+        assert "under way" not in await asking("continue_operation", action="continue")
+    assert made.git("ls-files").split() == [".gitignore", "a.log", "blocked.txt", "notes.txt", "other.txt", "side.txt"]
