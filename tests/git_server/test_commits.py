@@ -747,3 +747,43 @@ async def test_an_ignored_file_is_safe_from_a_refused_pick_that_continues(is_lat
         (made.path / "a.log").unlink()
         assert "under way" not in await asking("continue_operation", action="continue")
     assert made.git("ls-files").split() == [".gitignore", "a.log", "blocked.txt", "notes.txt", "other.txt", "side.txt"]
+
+
+async def test_a_commit_of_what_was_in_the_way_of_a_pick_does_not_stand_for_it(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": "text\n"}) for number in range(3)]
+    made.git("switch", "--quiet", "topic")
+    made.write("1.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        await asking("run_cherry_pick", rev=" ".join(hashes))
+        committed = await asking("create_commit", message="mine", paths=["1.txt"])
+        assert "; 2 commits to come]" in committed, committed
+        stopped = await asking("continue_operation", action="continue")
+        assert "conflict: 1.txt (added by both)\n" in stopped, stopped
+        # What is committed after a conflict stands for the commit.
+        made.write("1.txt", "both\n")
+        made.git("add", "1.txt")
+        committed = await asking("create_commit", message="step 1 and mine")
+        assert "; 1 commit to come]" in committed, committed
+        ended = await asking("continue_operation", action="continue")
+        assert "under way" not in ended, ended
+    assert made.git("log", "-4", "--format=%s").splitlines() == ["step 2", "step 1 and mine", "mine", "step 0"]
+
+
+@pytest.mark.parametrize("action", ["skip", "abort"])
+async def test_what_is_staged_where_a_pick_was_refused_is_not_thrown_away(action: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": "text\n"}) for number in range(3)]
+    made.git("switch", "--quiet", "topic")
+    made.write("1.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        await asking("run_cherry_pick", rev=" ".join(hashes))
+        made.write("side.txt", "mine\n")
+        made.git("add", "side.txt")
+        refused = await asking("continue_operation", action=action)
+        assert refused.startswith("failed: ") and "Nothing was changed" in refused, refused
+        assert (made.path / "side.txt").read_text() == "mine\n"
+        made.git("restore", "--staged", "side.txt")
+        assert "under way" not in await asking("continue_operation", action=action)
+    assert (made.path / "side.txt").read_text() == "mine\n"
+    assert made.git("log", "-1", "--format=%s") == ("step 2\n" if action == "skip" else "first\n")

@@ -616,7 +616,10 @@ class OperationPlanner:
         if not in_progress:
             raise Conflict("Nothing is `under way` in this repository.", "`get_status` has its state.")
         command = in_progress[0].split(" ")[0]
+        unmade_pick = self._list_unmade_pick(layout, command)
         if action == "abort":
+            if unmade_pick:
+                self._refuse_losing_staged(layout)
             return CommitOperation([command, "--abort"], undo_calls=tuple)
         refuse_program_steps(layout)
         chosen_paths: Sequence[str] = ()
@@ -629,6 +632,10 @@ class OperationPlanner:
         start = find_start(layout) or read_status(self.git, self.repository, self.cancel).oid
         undo_calls = [format_call("run_reset", rev=start[:HASH_LENGTH]).with_remark(BEFORE_IT_BEGAN)]
         arguments = [command, f"--{action}"]
+        if action == "skip" and unmade_pick:
+            # Git passes over it, and unlike `--skip` takes nothing out of the index.
+            arguments = [command, "--continue"]
+            unmade_pick = ()
         git_options: Sequence[str] = ()
         if _has_scissors(layout):
             git_options = _SCISSORS_OPTIONS
@@ -641,11 +648,24 @@ class OperationPlanner:
             stage_first=stage_first,
             chosen_paths=chosen_paths,
             resolved_paths=resolved_paths,
-            unmade_pick=self._list_unmade_pick(layout, command) if action == "continue" else (),
+            unmade_pick=unmade_pick,
             git_options=git_options,
             base=_find_rebase_base(layout),
             start=start,
         )
+
+    def _refuse_losing_staged(self, layout: Layout) -> None:
+        """Check that nothing is staged where git stands before a commit: it is no part of a pick, and would be lost.
+
+        Raises:
+            Conflict: something is.
+        """
+        staged = read_status(self.git, self.repository, self.cancel, layout=layout).list_staged()
+        if staged:
+            raise Conflict(
+                f"{quote(quote_path(staged[0]))} is staged, and would be lost for good.",
+                "Nothing was changed. Unstage it with `stage_files`, or put it aside with `run_stash`.",
+            )
 
     def _list_unmade_pick(self, layout: Layout, command: str) -> Sequence[str]:
         """Return the command that makes the commit which `--continue` would pass over; none if there is no such."""

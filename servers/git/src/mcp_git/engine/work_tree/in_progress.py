@@ -7,6 +7,7 @@ import re
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.output import split_lines
 from mcp_git.path_quoting import escape_line_breaks
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout, read_small_file
@@ -85,13 +86,28 @@ def find_unmade_commit(git: Git, repository: Repository, layout: Layout, cancel:
 
     It was refused, or git was ended before it. `--continue` takes it for made, and goes on with the next one.
     """
-    head = read_small_file(os.path.join(layout.git_dir, "sequencer", "abort-safety"))
-    if head is None or any(find_picked_commits(git, repository, layout, cancel)):
-        return ""
-    if head.strip() != git.find_hash(repository, "HEAD", cancel) or "no-commit" in _read_notes(layout):
+    last_head = read_small_file(os.path.join(layout.git_dir, "sequencer", "abort-safety"))
+    if last_head is None or any(find_picked_commits(git, repository, layout, cancel)):
         return ""
     todo = read_small_file(os.path.join(layout.git_dir, "sequencer", "todo")) or ""
-    return next(iter(_list_hashes(todo)), "")
+    commit = next(iter(_list_hashes(todo)), "")
+    if not commit or "no-commit" in _read_notes(layout):
+        return ""
+    head = git.find_hash(repository, "HEAD", cancel)
+    if last_head != head and (todo.startswith("revert") or _has_picked(git, repository, commit, last_head, cancel)):
+        return ""
+    return commit
+
+
+def _has_picked(git: Git, repository: Repository, commit: str, start: str, cancel: CancelToken) -> bool:
+    """Whether somebody has picked a commit since `start`: that keeps its author and date, also with a conflict."""
+
+    def list_origins(*span: str) -> list[str]:
+        arguments = ["log", "--format=%an%x00%ae%x00%at", *span, "--"]
+        return split_lines(git.run(repository, arguments, cancel, exit_codes=(0, 128)))
+
+    origins = list_origins("--max-count=1", commit)
+    return bool(origins) and origins[0] in list_origins(f"{start}..HEAD")
 
 
 def list_sequence_options(layout: Layout) -> list[str]:
