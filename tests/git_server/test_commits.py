@@ -787,3 +787,22 @@ async def test_what_is_staged_where_a_pick_was_refused_is_not_thrown_away(action
         assert "under way" not in await asking("continue_operation", action=action)
     assert (made.path / "side.txt").read_text() == "mine\n"
     assert made.git("log", "-1", "--format=%s") == ("step 2\n" if action == "skip" else "first\n")
+
+
+async def test_a_refused_pick_is_made_with_the_options_of_the_others(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "--create", "side")
+    made.commit("on the side", {"one.txt": "text\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("on main", {"two.txt": "text\n"})
+    made.git("merge", "--quiet", "--no-ff", "--message", "Both", "side")
+    made.git("switch", "--quiet", "topic")
+    made.write("one.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        with suppress(AssertionError):
+            made.git("cherry-pick", "-x", "--mainline=1", "main~1", "main")
+        (made.path / "one.txt").unlink()
+        ended = await asking("continue_operation", action="continue")
+        assert "under way" not in ended, ended
+    assert made.git("log", "--format=%s").splitlines() == ["Both", "on main", "first"]
+    assert made.git("log", "--format=%b").count("cherry picked from") == 2

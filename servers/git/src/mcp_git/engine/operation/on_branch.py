@@ -1,4 +1,4 @@
-"""Runs an operation on another branch: HEAD goes there first, and back if nothing comes of it."""
+"""Runs an operation on another branch: HEAD goes there first, and back if it fails without a change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run_on_branch(
     run: Callable[[Operation], Answer],
     cancel: CancelToken,
 ) -> Answer:
-    """Run an operation on a branch; where nothing comes of it, HEAD is then where it was.
+    """Run an operation on a branch; where it fails and changes nothing, HEAD is then where it was.
 
     Args:
         run: runs an operation where HEAD is.

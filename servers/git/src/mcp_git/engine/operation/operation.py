@@ -210,7 +210,7 @@ class PickOperation(Operation):
 
     Attributes:
         on_branch: the branch to be on first; its last arguments are `revision`, as HEAD is before. HEAD goes back if
-            nothing comes of the operation.
+            it fails and changes nothing.
         return_calls: the calls that lead back from that branch.
         git_options: options of git itself, before the command.
         base: the commit on which a rebase puts others, so that what it has is no news; empty for other operations.
