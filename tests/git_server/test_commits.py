@@ -806,3 +806,12 @@ async def test_a_refused_pick_is_made_with_the_options_of_the_others(tmp_path: P
         assert "under way" not in ended, ended
     assert made.git("log", "--format=%s").splitlines() == ["Both", "on main", "first"]
     assert made.git("log", "--format=%b").count("cherry picked from") == 2
+
+
+async def test_more_commits_than_a_call_can_look_at_are_refused(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        answer = await asking("run_cherry_pick", rev=" ".join(["topic"] * 201))
+    assert answer.startswith("failed: These are 201 commits, and one call takes 200."), answer
+    assert state(made) == before

@@ -42,6 +42,8 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST_REVISION = 250
+# Each is looked at before the first is made, for which a call has only so much time.
+_MOST_COMMITS = 200
 _WORD = re.compile(r"(?:[^\s{]|\{[^}]*\}?)+")
 # Stands for the parents of a commit, or leaves these out: of several commits each would leave out the others.
 _PARENTS = re.compile(r"\^(?:[!@]|-\d*)$")
@@ -283,6 +285,11 @@ def parse_commits(text: str) -> Range | Revision | RevisionList:
             raise Invalid(
                 f"{quote(word)} is a range, and commits are wanted.", "Name the commit alone, such as `HEAD~2`."
             )
+    if len(words) > _MOST_COMMITS:
+        raise Invalid(
+            f"These are {len(words):,} commits, and one call takes {_MOST_COMMITS}.",
+            "Name a range `a..b`, or the others in a second call.",
+        )
     if len(words) > 1:
         return RevisionList([parse_revision(word) for word in words])
     return parse_range(text)
