@@ -57,3 +57,13 @@ async def test_a_kind_of_refs_that_is_no_text_is_refused_with_those_there_are(ki
     async with serving(made.path) as asking:
         answer = await asking("list_refs", kind=kind)
     assert "`kind`" in answer and "branches" in answer, answer
+
+
+async def test_two_names_of_an_argument_that_say_different_things_are_refused(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("second", {"side.txt": "more\n"})
+    made.git("switch", "--quiet", "topic")
+    async with serving("--write", made.path) as asking:
+        refused = await asking("run_cherry_pick", commit="main", revision="main~1")
+        assert refused.startswith("failed: ") and "no argument `revision`" in refused, refused
+        assert "second" in await asking("run_cherry_pick", commit="main", revision="main")

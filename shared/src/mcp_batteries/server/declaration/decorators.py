@@ -194,13 +194,13 @@ def tool(
 
 
 def rename_arguments(**names: str) -> Adapt:
-    """Rename each argument with a foreign name to ours, unless ours is present too."""
+    """Rename each argument with a foreign name to ours, unless ours is present too, or one that says another thing."""
 
     def adapt(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         renamed: dict[str, Any] = {}
         for name, value in arguments.items():
             our_name = names.get(name, name)
-            if our_name in arguments:
+            if our_name in arguments or renamed.get(our_name, value) != value:
                 our_name = name
             renamed[our_name] = value
         return renamed
