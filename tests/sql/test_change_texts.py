@@ -1,6 +1,7 @@
 """How rows before and after a change are shown."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -94,3 +95,34 @@ def test_cells_stay_as_they_are_written() -> None:
     assert shown(before, after)[2:] == ['- [1,{"a": 1.10}]', '+ [1,{"a": 1.1, "a": 2}]']
     before, after = f"[1,1.10,{rest}]\n", f"[1,1.1,{rest}]\n"
     assert shown(before, after)[2:] == ["- [1,1.10]", "+ [1,1.1]"]
+
+
+@pytest.mark.anyio
+async def test_a_dry_run_that_fails_shows_what_came_before(tmp_path: Path) -> None:
+    schema = "CREATE TABLE t (id integer PRIMARY KEY, name text CHECK (name <> 'bad'));"
+    run(tmp_path / "tried.db", schema)
+    base = make_postgres(schema + "GRANT ALL ON t TO PUBLIC;")
+    sql = "INSERT INTO t VALUES (1, 'one'); SELECT name FROM t; INSERT INTO t VALUES (2, 'bad')"
+    async with served("--write", tmp_path / "tried.db") as sqlite, inside("--write", base.url()) as postgres:
+        for wire in (sqlite, postgres):
+            result = await wire.call("write_rows", sql=sql, dry_run=True)
+            said = text_of(result)
+            before, _, failure = said.partition("\nStatement 3 of 3")
+            assert result["isError"] and '["name"]\n["one"]' in before and "changed" in failure.lower(), said
+            assert before.startswith("Done before the failure, and taken back:\n1. ") and "\n2. " in before, said
+            kept = text_of(await wire.call("write_rows", sql=sql))
+            assert kept.startswith("Statement 3 of 3") and '["one"]' not in kept, kept
+        rolled_back = text_of(await postgres.call("write_rows", sql=f"BEGIN; {sql}; ROLLBACK"))
+        assert '["one"]' in rolled_back, rolled_back
+
+
+@pytest.mark.anyio
+async def test_rows_before_a_failure_have_pages(tmp_path: Path) -> None:
+    numbers = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300) SELECT x FROM c"
+    run(tmp_path / "paged.db", "CREATE TABLE t (id integer PRIMARY KEY)")
+    sql = f"{numbers}; {numbers.replace('SELECT x FROM c', 'SELECT abs(-9223372036854775807 - (x > 250)) FROM c')}"
+    async with served("--write", tmp_path / "paged.db") as wire:
+        said = text_of(await wire.call("write_rows", sql=sql, dry_run=True))
+        assert "Statement 2 of 2" in said, said
+        (cursor,) = re.findall(r"cursor=([\w-]+)", said)
+        assert "[300]" in text_of(await wire.call("query_rows", cursor=cursor, limit=1000))

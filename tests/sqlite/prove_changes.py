@@ -167,9 +167,12 @@ class Server:
             "spool": str(self.folder / "spool"), "spool_bytes": 10**6, "max_cell": 100,
         }  # fmt: skip
         try:
-            return operations.run(self._connections, request, lambda frame: None)
+            answer = operations.run(self._connections, request, lambda frame: None)
         except Failure as failure:
             return f"{failure.message} {failure.fix}"
+        if "failure" in answer:
+            return " ".join(answer["failure"][1:])
+        return answer
 
 
 def plainly(path: Path, sql: str) -> list[int] | str:

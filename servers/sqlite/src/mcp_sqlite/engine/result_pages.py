@@ -136,7 +136,10 @@ class ResultPages:
     async def run_change(
         self, request: Mapping[str, Any], statement: ReadStatement
     ) -> tuple[dict[str, Any], list[RowPage | None]]:
-        """Return what a change did, and the rows that each of its statements gave back."""
+        """Return what a change did, and the rows that each of its statements gave back.
+
+        Of a dry run that failed, those of the statements before; its `failure` says why.
+        """
         spool = self._scratch.new(".rows")
         with self._removed_on_failure(spool):
             reply = await self._pool.call({**request, "spool": spool, "spool_bytes": _MAX_RESULT_BYTES})
@@ -146,6 +149,9 @@ class ResultPages:
                 if step["columns"] is not None:
                     page = self._open_page(statement, step, _read_remainder(step), f"{spool}{number}")
                 pages.append(page)
+            if "failure" in reply:
+                # The statement that failed may have begun a file.
+                _remove_files(spool)
             return reply, pages
 
     def _open_page(
@@ -183,9 +189,7 @@ class ResultPages:
         try:
             yield
         except BaseException:
-            for path in glob.glob(glob.escape(spool) + "*"):
-                with contextlib.suppress(OSError):
-                    os.unlink(path)
+            _remove_files(spool)
             raise
 
     async def read_next(self, next_page: NextPage, *, limit: int, max_bytes: int) -> RowPage:
@@ -234,6 +238,13 @@ class ResultPages:
         for result in self._results.values():
             result.finalizer()
         self._results.clear()
+
+
+def _remove_files(spool: str) -> None:
+    """Remove the files whose names begin with `spool`; those that are open stay readable."""
+    for path in glob.glob(glob.escape(spool) + "*"):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _encode_cursor(position: _Position) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_batteries.sql.results.changes import Change, Sample, Step
+from mcp_batteries.sql.results.changes import Change, Sample, Step, show_completed_steps
 from mcp_batteries.sql.results.rows import RowPage, format_count, to_one_line
 from mcp_sqlite.engine.result_pages import MAX_CELL, ResultPages
+from mcp_sqlite.engine.workers.process import to_problem
 from mcp_sqlite.policy import SchemaStatement, WriteStatement
 
 __all__ = ["run_change"]
@@ -17,7 +18,11 @@ _SLOW_DRY_RUN_SECONDS = 0.1
 
 
 async def run_change(pages: ResultPages, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
-    """Run `statement` in one transaction, and keep what it did unless `dry_run`."""
+    """Run `statement` in one transaction, and keep what it did unless `dry_run`.
+
+    Raises:
+        Problem: it fails, and nothing is changed. That of a dry run shows what its statements before the failure did.
+    """
     mode = "write"
     if isinstance(statement, SchemaStatement):
         mode = "migrate" if statement.rows else "schema"
@@ -31,8 +36,11 @@ async def run_change(pages: ResultPages, statement: WriteStatement | SchemaState
         "max_cell": MAX_CELL,
     }
     answer, returned = await pages.run_change(request, statement)
+    steps = [_to_step(step, page) for step, page in zip(answer["steps"], returned, strict=True)]
+    if "failure" in answer:
+        raise show_completed_steps(to_problem(answer["failure"]), steps)
     return Change(
-        [_to_step(step, page) for step, page in zip(answer["steps"], returned, strict=True)],
+        steps,
         dry_run,
         answer.get("objects"),
         [_to_sample(sample) for sample in answer.get("samples", ())],

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from mcp_batteries.errors import Problem
 from mcp_batteries.server.calling.results import to_compact_json
 from mcp_batteries.sql.results.rows import RowPage, format_count, to_one_line
 
-__all__ = ["Change", "Export", "Import", "Sample", "Step"]
+__all__ = ["Change", "Export", "Import", "Sample", "Step", "show_completed_steps"]
 
 _NO_SAFE_INVERSE = "There is no safe inverse: keep a copy of what it changes or drops, or a backup."
 # A section of the answer has at most so many lines.
@@ -227,6 +228,16 @@ class Change:
         if not self.undo:
             return []
         return ["The way back:", *_limit_lines(self.undo)]
+
+
+def show_completed_steps(problem: Problem, steps: Sequence[Step]) -> Problem:
+    """Return the problem of statements that were only tried, behind what those before it did.
+
+    It stays a problem, so that a script throws: what it was to tell of all statements is not known.
+    """
+    lines = ["Done before the failure, and taken back:"]
+    lines.extend(f"{number}. {step.text()}" for number, step in enumerate(steps, 1))
+    return problem.reword("\n".join([*lines, problem.failure]), problem.fix)
 
 
 @dataclass(frozen=True)

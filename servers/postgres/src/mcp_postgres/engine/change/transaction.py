@@ -14,7 +14,7 @@ import psycopg
 
 from mcp_batteries.errors import Problem, Refused, quote
 from mcp_batteries.sql.language.identifiers import quote_identifier
-from mcp_batteries.sql.results.changes import Change, Sample, Step
+from mcp_batteries.sql.results.changes import Change, Sample, Step, show_completed_steps
 from mcp_postgres.engine.admission.call_settings import apply_call_setting, check_may_act
 from mcp_postgres.engine.change.commit import (
     CHECK_CONSTRAINTS,
@@ -73,16 +73,18 @@ async def run_change(pools: ConnectionPools, pages: ResultPages, request: Change
     """Run statements in one transaction, and commit what they did unless they are tried only.
 
     Raises:
-        Problem: one of them is of another kind, has effects beyond its kind, or fails; nothing is changed then.
+        Problem: one of them is of another kind, has effects beyond its kind, or fails; nothing is changed then. Of
+            statements that are only tried it shows what those before it did.
     """
     is_tried_as_role = isinstance(request, Writes) and request.role is not None
     is_tried_only = dry_run or is_tried_as_role or request.is_rolled_back
-    change = run_shielded(_run_change(pools, pages, request, dry_run=is_tried_only))
-    is_schema = isinstance(request, Migration)
+    completed_steps: list[Step] = []
     try:
-        result = await pools.run_with_suggestion(request.database, request.sql, change, is_schema=is_schema)
-    except DuplicateKey as duplicate:
-        raise await explain_duplicate(pools, request.database, duplicate) from duplicate
+        result = await _run_explained(pools, pages, request, completed_steps, dry_run=is_tried_only)
+    except Problem as problem:
+        if not is_tried_only or not completed_steps or len(request.parts) == 1:
+            raise
+        raise show_completed_steps(problem, completed_steps) from problem
     if is_tried_as_role:
         # The role may see other rows.
         return result
@@ -90,6 +92,18 @@ async def run_change(pools: ConnectionPools, pages: ResultPages, request: Change
         # The rows are no more those in which a statement found nothing.
         return result
     return replace(result, steps=await _explain_empty_steps(pages, request, result.steps))
+
+
+async def _run_explained(
+    pools: ConnectionPools, pages: ResultPages, request: Changes, completed_steps: list[Step], *, dry_run: bool
+) -> Change:
+    """Run statements; a problem says what was meant by an unknown name, and whose key a row has."""
+    change = run_shielded(_run_change(pools, pages, request, completed_steps, dry_run=dry_run))
+    is_schema = isinstance(request, Migration)
+    try:
+        return await pools.run_with_suggestion(request.database, request.sql, change, is_schema=is_schema)
+    except DuplicateKey as duplicate:
+        raise await explain_duplicate(pools, request.database, duplicate) from duplicate
 
 
 async def _explain_empty_steps(pages: ResultPages, request: Changes, steps: Sequence[Step]) -> Sequence[Step]:
@@ -103,16 +117,19 @@ async def _explain_empty_steps(pages: ResultPages, request: Changes, steps: Sequ
     return [*explained, *steps[len(explained) :]]
 
 
-async def _run_change(pools: ConnectionPools, pages: ResultPages, request: Changes, *, dry_run: bool) -> Change:
+async def _run_change(
+    pools: ConnectionPools, pages: ResultPages, request: Changes, completed_steps: list[Step], *, dry_run: bool
+) -> Change:
+    """Run statements in one transaction; `completed_steps` gets what each did, whatever fails behind it."""
     async with pools.session(request.database, writes=True) as session:
         run = _ChangeRun(session, request, dry_run=dry_run, pages=pages, limit=_MAX_RETURNED_ROWS)
         await run.start()
         try:
-            steps = await run.run_statements()
+            await run.run_statements(completed_steps)
         except _NonTransactional as statement:
             tag = statement.tag
         else:
-            return await run.finish(steps)
+            return await run.finish(completed_steps)
     return await run_non_transactional(pools.of(request.database), request.parts[0], pools.limits, tag)
 
 
@@ -173,20 +190,18 @@ class _ChangeRun:
             await self.effects.start()
         await session.run("SAVEPOINT mcp_before")
 
-    async def run_statements(self) -> list[Step]:
-        """Run all statements.
+    async def run_statements(self, steps: list[Step]) -> None:
+        """Run all statements, and add to `steps` what each of them did.
 
         Raises:
             Problem: one of them fails.
             _NonTransactional: the only one has to run alone.
         """
-        steps: list[Step] = []
         for number, part in enumerate(self.request.parts, 1):
             try:
                 steps.append(await self._run_statement(part))
             except (psycopg.Error, Problem) as error:
                 raise self._explain_failure(number, error) from error
-        return steps
 
     def _explain_failure(self, number: int, error: psycopg.Error | Problem) -> Exception:
         count = len(self.request.parts)

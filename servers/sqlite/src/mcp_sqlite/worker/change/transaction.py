@@ -157,9 +157,18 @@ class _Change:
         return self.is_migration and any(map(_DROP_TABLE.match, self.statements))
 
     def run(self) -> dict[str, Any]:
-        """Run the statements in a transaction, and return what they did."""
-        with Transaction(self.database, keep=not self.is_dry_run, checks_keys=not self.defers_keys):
-            answer = self._run_in_transaction()
+        """Run the statements in a transaction, and return what they did.
+
+        Of a dry run that fails it returns as `failure` why, with what the statements before did.
+        """
+        answer: dict[str, Any] = {}
+        try:
+            with Transaction(self.database, keep=not self.is_dry_run, checks_keys=not self.defers_keys):
+                answer = self._run_in_transaction()
+        except Failure as failure:
+            if not self.is_dry_run or not self.steps or len(self.statements) == 1:
+                raise
+            answer["failure"] = [failure.kind, failure.message, failure.fix]
         answer["steps"] = [step.to_frame() for step in self.steps]
         return answer
 
