@@ -1,6 +1,6 @@
 """Runs statements that change rows, admitted by `PREPARE`: SELECT, INSERT, UPDATE, DELETE and MERGE; and TRUNCATE.
 
-An EXPLAIN among them shows the plan of such a statement, after what stands before it.
+An EXPLAIN among them shows the plan of such a statement, after what stands before it; with ANALYZE that of a query.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.results.changes import Step
 from mcp_batteries.sql.results.rows import RowPage
 from mcp_postgres.engine.admission.explained import Explained, parse_explain
-from mcp_postgres.engine.admission.statements import judge, result_columns
+from mcp_postgres.engine.admission.statements import gate_statements, judge, result_columns
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME
 from mcp_postgres.engine.change.foreign_writes import read_foreign_writes, refuse_untried_write
 from mcp_postgres.engine.connection.errors import to_problem
@@ -33,6 +33,13 @@ _PLAN_CHARACTERS = 20_000
 ROW_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _PREPARE = "PREPARE mcp_gate AS "
 _ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE|EXPLAIN)\b|\(", re.I)
+_QUERY = re.compile(r"(?:SELECT|WITH|VALUES|TABLE)\b|\(", re.I)
+# Of a statement that PostgreSQL could prepare: a WITH changes rows, SELECT has INTO, or a function writes.
+_CHANGES_SOMETHING = (
+    psycopg.errors.FeatureNotSupported, psycopg.errors.SyntaxError, psycopg.errors.ReadOnlySqlTransaction,
+)  # fmt: skip
+_RUN_BY_EXPLAIN = "EXPLAIN ANALYZE runs what it explains, which would change something."
+_WITHOUT_ANALYZE = "Leave out ANALYZE."
 _TRUNCATE = re.compile(r"TRUNCATE\b", re.I)
 _SYNTAX_ERROR = "42601"
 # The tables that TRUNCATE has locked although policies hide rows of them from the role; none of them holds for it. Each
@@ -104,24 +111,43 @@ class RowStatements:
         return Step(answer.tag, detail=_describe_hidden_rows(emptied))
 
     async def _explain(self, part: ReadStatement, explained: Explained) -> Step:
-        """Show the plan of a statement, which is judged as if it were to run.
+        """Show the plan of a statement, which is judged as if it were to run; a query may run.
 
         Raises:
-            Refused: it is to run.
+            Refused: it is to run, and would change something.
         """
-        if explained.runs:
-            raise Refused(
-                "EXPLAIN ANALYZE runs what it explains.", "Leave out ANALYZE, or send a query by `query_rows`."
-            )
-        await self._admit(inner_statement(part, explained.inner))
+        if explained.runs and not _QUERY.match(strip_leading_comments(explained.inner)):
+            raise Refused(_RUN_BY_EXPLAIN, _WITHOUT_ANALYZE)
+        inner = inner_statement(part, explained.inner)
+        await self._admit(inner)
         keep_settings_apart(self.session, explained.inner)
         await self._set_role(acting=True)
-        (answer,) = await self.session.run_pipeline((explained.sql, part.parameters))
+        if explained.runs:
+            answer = await self._analyze(inner, explained)
+        else:
+            (answer,) = await self.session.run_pipeline((explained.sql, part.parameters))
         columns = result_columns(answer)
         writer = RowWriter(columns, _PLAN_CHARACTERS)
         returned = self.pages.page_of_answer(part, columns, writer, answer, limit=self.limit)
         await self._set_role(acting=False)
         return Step("EXPLAIN", returned=returned)
+
+    async def _analyze(self, inner: ReadStatement, explained: Explained) -> Answer:
+        """Run a query by EXPLAIN, in a part of the transaction that is READ ONLY and is taken back.
+
+        PostgreSQL takes it for a cursor first, which SELECT INTO can't be: EXPLAIN would make the table.
+
+        Raises:
+            Refused: it would change something.
+        """
+        await self.session.run("SAVEPOINT mcp_analyze; SET TRANSACTION READ ONLY")
+        try:
+            await self.session.run_pipeline(*gate_statements(inner))
+            (answer,) = await self.session.run_pipeline((explained.sql, inner.parameters))
+        except _CHANGES_SOMETHING as error:
+            raise Refused(_RUN_BY_EXPLAIN, _WITHOUT_ANALYZE) from error
+        await self.session.run("ROLLBACK TO SAVEPOINT mcp_analyze; RELEASE SAVEPOINT mcp_analyze")
+        return answer
 
     def _check_may_truncate(self) -> None:
         """Raise `Refused` where statements are judged: PostgreSQL shows no tree of TRUNCATE."""
