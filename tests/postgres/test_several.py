@@ -130,5 +130,19 @@ async def test_a_refusal_of_one_is_one_of_all() -> None:
         result = await wire.call("query_rows", sql="SELECT 1; SELECT writer(); SELECT 2")
         assert result["isError"] and text_of(result).startswith("2 of 3: The role is a superuser"), text_of(result)
         said = text_of(await wire.call("query_rows", sql="SELECT 1; SELECT id FROM t; SELECT 'x'"))
-        assert "a moment of its own" in said and said.count("3 of 3: [1 row]") == 1
+        assert "not all of the same state of the data" in said and said.count("3 of 3: [1 row]") == 1
+        said = text_of(await wire.call("query_rows", sql="SELECT nope; SELECT id FROM t; SELECT 'x'"))
+        assert "2 of 3: [3 rows]\n[not all of the same state of the data" in said, said
         assert base.rows("SELECT count(*) FROM t") == [(3,)]
+
+
+@pytest.mark.anyio
+async def test_room_that_short_results_leave_is_for_those_before_them_too() -> None:
+    async with inside(f"app={make().url('owner')}") as wire:
+        long = "SELECT repeat('x', 90) FROM generate_series(1, {})"
+        sql = f"{long.format(50)}; SELECT 1; SELECT 2; SELECT 3; {long.format(20)}"
+        said = text_of(await wire.call("query_rows", sql=sql, max_bytes=10_000))
+        assert "truncated" not in said and said.count("xxx\"]") == 70, said
+        said = text_of(await wire.call("query_rows", sql=f"{long.format(500)}; {sql}", max_bytes=10_000, limit=1000))
+        assert said.count("truncated") == 2 and said.count("[20 rows]") == 1, said
+        assert 80 < said.count("xxx\"]") <= 108, said.count("xxx\"]")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["DEFAULT_PAGE_BYTES", "clip", "truncate_utf8"]
+from collections.abc import Sequence
+
+__all__ = ["DEFAULT_PAGE_BYTES", "clip", "share_bytes", "truncate_utf8"]
 
 # Text bytes of one answer unless the caller asks otherwise: every measured host passes as much on whole.
 DEFAULT_PAGE_BYTES = 10_000
@@ -16,6 +18,24 @@ def clip(text: str, limit: int, next_move: str) -> str:
     if len(text) <= limit:
         return text
     return f"[truncated: {limit} of {len(text)} characters; {next_move}]\n{text[:limit]}"
+
+
+def share_bytes(sizes: Sequence[int], max_bytes: int) -> list[int]:
+    """Return how many bytes of one answer each of several parts gets: a short one all of its own.
+
+    The others get equal shares of what those leave.
+
+    Args:
+        sizes: the bytes of each part.
+    """
+    shares = [0] * len(sizes)
+    bytes_left = max_bytes
+    shortest_first = sorted(range(len(sizes)), key=sizes.__getitem__)
+    for place, number in enumerate(shortest_first):
+        share = bytes_left // (len(sizes) - place)
+        shares[number] = min(sizes[number], share)
+        bytes_left -= shares[number]
+    return shares
 
 
 def truncate_utf8(text: str, max_bytes: int) -> str:

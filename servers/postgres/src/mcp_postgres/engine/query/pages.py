@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 import psycopg
 
+from mcp_batteries.clipping import share_bytes
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.sql.language.compared_values import MAX_KNOWN_VALUES, is_empty_result
@@ -70,6 +71,9 @@ _READ_AHEAD_SECONDS = 0.1
 
 PageOrFailure = TypeVar("PageOrFailure", RowPage, RowPage | str)
 
+_MOMENT_NOTE = (
+    "not all of the same state of the data: the role's statements are judged, and each saw the data as its turn came"
+)
 _SHOW = re.compile(
     LEADING_COMMENTS
     + r"SHOW\s+([\w.]+|\"[\w.]+\"|TIME\s+ZONE|TRANSACTION\s+ISOLATION\s+LEVEL|SESSION\s+AUTHORIZATION)\s*;?\s*",
@@ -186,7 +190,7 @@ class ResultPages:
         return self._make_page(result, None, 0, limit, max_bytes)
 
     async def _first_pages(self, reads: Reads, *, limit: int, max_bytes: int, max_cell: int) -> Results:
-        """Return the first page of each statement; what one leaves of its share of the bytes goes to those behind it.
+        """Return the first page of each statement: short results whole, of the others as much as there is room for.
 
         Raises:
             Refused: one of them is refused; the others were not answered either.
@@ -194,22 +198,22 @@ class ResultPages:
         first = transaction_opening(self._limits, same_snapshot=True)
         seconds = self._limits.statement_seconds
         deadline = time.monotonic() + seconds
-        pages: list[RowPage | str] = []
+        results: list[_Result | str] = []
         connections = self._pools.of(reads.database)
         async with connections.session(first, seconds=seconds, role=reads.database.role) as session:
             for number in range(len(reads.parts)):
-                remaining_count = len(reads.parts) - number
-                share = max_bytes // remaining_count
-                await _begin_part(session, deadline, is_last=remaining_count == 1)
-                result = await _read_part(session, reads, number, limit, share, max_cell)
-                if isinstance(result, str):
-                    pages.append(result)
-                    continue
-                if number == 0 and (session.role.harmful or session.caller_role):
-                    result.notes.append("each statement saw a moment of its own: the role's statements are judged")
-                page = self._make_page(result, None, 0, limit, share)
-                max_bytes -= len(page.lines.encode())
-                pages.append(page)
+                await _begin_part(session, deadline, is_last=number + 1 == len(reads.parts))
+                result = await _read_part(session, reads, number, limit, max_bytes, max_cell)
+                results.append(result)
+            if session.role.harmful or session.caller_role:
+                _add_moment_note(results)
+        sizes = [_count_page_bytes(result, limit) for result in results]
+        pages: list[RowPage | str] = []
+        for result, share in zip(results, share_bytes(sizes, max_bytes), strict=True):
+            if isinstance(result, str):
+                pages.append(result)
+            else:
+                pages.append(self._make_page(result, None, 0, limit, share))
         if not any(isinstance(item, RowPage) for item in pages):
             messages = " ".join(f"{number}: {item}" for number, item in enumerate(pages, 1))
             raise Invalid(f"None of the {len(pages)} statements was answered. {messages}")
@@ -334,6 +338,21 @@ def _decode_cursor(cursor: str) -> tuple[str, int]:
             return name, shown_rows
         case _:
             return "", 0
+
+
+def _add_moment_note(results: Iterable[_Result | str]) -> None:
+    """Say with the first of several results that they are not of one moment."""
+    for result in results:
+        if isinstance(result, _Result):
+            result.notes.append(_MOMENT_NOTE)
+            return
+
+
+def _count_page_bytes(result: _Result | str, limit: int) -> int:
+    """Return the bytes of the rows that a page of a result may have at most."""
+    if isinstance(result, str):
+        return 0
+    return sum(len(line.encode()) for line in result.lines[:limit])
 
 
 def _count_fitting(lines: Sequence[str], max_bytes: int) -> int:
