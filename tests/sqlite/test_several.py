@@ -31,7 +31,7 @@ async def pages(wire: StdioWire, said: str) -> list[list[object]]:
     """All rows of a result, whose first page is `said`."""
     found: list[list[object]] = []
     while True:
-        lines = [json.loads(line) for line in said.splitlines() if line.startswith("[") and line.endswith("]")
+        lines = [json.loads(line) for line in said.split("\n") if line.startswith("[") and line.endswith("]")
                  and not re.match(r"\[(truncated|rows|not the|\d+ rows?\])", line)]  # fmt: skip
         found += lines[1:]
         if "cursor=" not in said:
@@ -97,6 +97,24 @@ async def test_all_see_one_moment(journal: str, tmp_path: Path) -> None:
         answer = await wire.next_message(lambda message: message.get("id") == number)
         one, _, three = parts(text_of(answer["result"]))
         assert await pages(wire, one) == await pages(wire, three)
+
+
+@pytest.mark.parametrize("cell", ["é" * 30, "\u2028" * 20])
+async def test_room_that_short_results_leave_is_for_those_before_them_too(cell: str, tmp_path: Path) -> None:
+    async with served(make(tmp_path / "a.db")) as wire:
+
+        def query(count: int) -> str:
+            return NUMBERS.format(most=count).replace("SELECT x FROM", f"SELECT x, '{cell}' FROM")
+
+        sql = f"{query(100)}; SELECT 1; SELECT 2; SELECT 3; {query(20)}"
+        said = text_of(await wire.call("query_rows", sql=sql, max_bytes=10_000))
+        assert "truncated" not in said, said
+        sql = f"{query(99)}; {query(5000)}; {sql}"
+        found = parts(text_of(await wire.call("query_rows", sql=sql, max_bytes=10_000, limit=2000)))
+        assert ["truncated" in part for part in found] == [True, True, True, False, False, False, False], found
+        assert sum(part.count(cell) for part in found) > 90, found
+        for part, count in ((found[0], 99), (found[1], 5000), (found[2], 100)):
+            assert await pages(wire, part) == [[number, cell] for number in range(1, count + 1)]
 
 
 MIGRATION = """

@@ -42,7 +42,7 @@ class _Result:
     """A result that has more pages.
 
     Attributes:
-        file: its lines behind the first page, each with the number of its cells that were cut.
+        file: its lines, those of the first page only where several results share an answer, each with the number of its cells that were cut.
         remainder: what a worker still writes there.
         lock: held while the file is read.
     """
@@ -171,7 +171,7 @@ class ResultPages:
             while len(self._results) > _MAX_RESULTS:
                 _, oldest = self._results.popitem(last=False)
                 oldest.finalizer()
-            cursor = _encode_cursor(_Position(name, 0, reply["shown"]))
+            cursor = _encode_cursor(_Position(name, reply.get("offset", 0), reply["shown"]))
         return RowPage(
             columns=reply["columns"],
             lines=reply["lines"],

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from mcp_batteries.clipping import share_bytes
 from mcp_batteries.sql.language.compared_values import is_empty_result
 from mcp_batteries.sql.language.suggestions import suggest_similar
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join
@@ -97,29 +98,70 @@ def run_statements(connections: Connections, request: dict[str, Any], send: Send
     parameters = allot_parameters(statements, request.get("parameters"))
     database = connections.reader(request["path"])
     results: list[dict[str, Any]] = []
-    bytes_left: int = request["max_bytes"]
     load_files_early(database, Mode.READ, statements)
     database.run_internal("BEGIN")
     try:
         for number, sql in enumerate(statements):
-            # What one leaves of its share goes to those behind it.
-            share = bytes_left // (len(statements) - number)
             query = {
                 **request,
                 "sql": sql,
                 "parameters": parameters[number],
-                "max_bytes": max(_MIN_PAGE_BYTES, share),
+                "shares_room": True,
+                "max_row_bytes": max(_MIN_PAGE_BYTES, request["max_bytes"] // len(statements)),
                 "spool": f"{request['spool']}{number}",
                 "spool_bytes": request["spool_bytes"] // len(statements),
             }
             is_last = number + 1 == len(statements)
             page = _run_one_of_several(connections, database, query, f"{number + 1} of {len(statements)}", is_last)
             results.append(page)
-            bytes_left -= len(page.get("lines", "").encode())
     finally:
         if database.connection.in_transaction:
             database.run_internal("ROLLBACK")
+    _share_room(results, request)
     return {"results": results}
+
+
+def _share_room(results: Sequence[dict[str, Any]], request: dict[str, Any]) -> None:
+    """Shorten pages that have together more than one answer may have: short ones stay whole."""
+    sizes = [len(result.get("lines", "").encode()) for result in results]
+    for number, share in enumerate(share_bytes(sizes, request["max_bytes"])):
+        if "lines" in results[number]:
+            _shorten_page(results[number], max(share, _MIN_PAGE_BYTES), f"{request['spool']}{number}")
+
+
+def _shorten_page(result: dict[str, Any], max_bytes: int, spool: str) -> None:
+    """Let the first page of a result end where it has `max_bytes`; later pages begin there.
+
+    Its lines stand at the beginning of the file of those later pages, which is written here if there was no need.
+    """
+    cuts: list[int] = result.pop("cuts")
+    lines = [f"{line}\n" for line in result["lines"].split("\n")[:-1]]
+    count = _count_fitting(lines, max_bytes)
+    if count < len(lines):
+        if "rest" not in result:
+            with open(spool, "xb", buffering=_SPOOL_BUFFER_BYTES) as file:
+                file.write(_join_spooled(cuts, lines))
+            result["rest"] = {"spooled": len(lines), "stopped": None}
+        result["lines"] = "".join(lines[:count])
+        result["shown"] = count
+        result["cut"] = sum(cuts[:count])
+        result["more"] = True
+    result["offset"] = len(_join_spooled(cuts[:count], lines[:count]))
+
+
+def _count_fitting(lines: Sequence[str], max_bytes: int) -> int:
+    """Return how many of the lines fit; the first always does."""
+    used_bytes = 0
+    for number, line in enumerate(lines):
+        used_bytes += len(line.encode())
+        if number and used_bytes > max_bytes:
+            return number
+    return len(lines)
+
+
+def _join_spooled(cuts: Sequence[int], lines: Sequence[str]) -> bytes:
+    """Return lines as they stand in a file, each behind the number of its cells that were cut."""
+    return "".join(f"{cut} {line}" for cut, line in zip(cuts, lines, strict=True)).encode()
 
 
 def _run_one_of_several(
@@ -163,7 +205,8 @@ def run_query(connections: Connections, request: dict[str, Any], send: Send) -> 
 
     The page is sent as soon as it is full. The others are read to their end then and there, within the deadline and
     `spool_bytes`, so that all pages show one moment and no lock outlives the query. A line there begins with the
-    number of its cells that were cut. No row has more than `max_bytes`, or six times `max_cell`, unless
+    number of its cells that were cut. Of one of several queries, which share the room of an answer, the file has the
+    first page too. No row has more than `max_bytes`, or six times `max_cell`, unless
     it has that many columns.
     """
     database = connections.reader(request["path"])
@@ -183,10 +226,12 @@ class _Page:
     """The first page of a result.
 
     Attributes:
+        cuts: the number of cells that were cut of each line.
         next_line: the first line that does not fit, as it is spooled; None where all lines fit.
     """
 
     lines: list[str] = field(default_factory=list[str])
+    cuts: list[int] = field(default_factory=list[int])
     next_line: str | None = None
 
 
@@ -194,7 +239,7 @@ def _run_query(database: Database, request: dict[str, Any], send: Send) -> dict[
     sql = request["sql"]
     encoder = RowEncoder(request["max_cell"])
     # Who asks for a long cell gets it whole; who asks for a hundred of them gets what an answer can hold.
-    max_row_bytes = max(request["max_bytes"], 6 * request["max_cell"])
+    max_row_bytes = max(request.get("max_row_bytes", request["max_bytes"]), 6 * request["max_cell"])
     load_named_files(database, Mode.READ, sql)
     with database.interrupt.reach(database.connection):
         names_taken_as_text = find_names_taken_as_text(database, Mode.READ, sql, request.get("parameters"))
@@ -220,12 +265,16 @@ def _run_query(database: Database, request: dict[str, Any], send: Send) -> dict[
             "more": page.next_line is not None,
             "cut": encoder.cut_cells,
         }
+        if request.get("shares_room"):
+            frame["cuts"] = page.cuts
         if page.next_line is None or not request.get("spool"):
             cursor.close()
             if is_empty_result(frame["lines"]):
                 frame["absent"] = find_absent_values(database, sql)
             return frame
         with open(request["spool"], "xb", buffering=_SPOOL_BUFFER_BYTES) as spool:
+            if request.get("shares_room"):
+                spool.write(_join_spooled(page.cuts, page.lines))
             # There before the page is sent: the server opens it then, and takes its name away.
             send(frame)
             return _spool_rows(Spool(spool, encoder, max_row_bytes, request["spool_bytes"]), page.next_line, rows)
@@ -258,6 +307,7 @@ def _fill_page(
             encoder.cut_cells = cut_before
             break
         page.lines.append(line)
+        page.cuts.append(encoder.cut_cells - cut_before)
     return page
 
 
