@@ -133,6 +133,19 @@ async def test_few_small_tables_are_listed_with_what_their_rows_say() -> None:
     assert "public.kept not analyzed" in listed and "seen" not in listed, listed
 
 
+async def test_one_value_of_all_rows_is_shown_once() -> None:
+    base = make("")
+    base.run(
+        "CREATE TABLE seen (n integer, at timestamp, long text);"
+        "INSERT INTO seen VALUES (5, '2026-12-01', repeat('y', 90)), (NULL, '2026-12-01', repeat('y', 91))",
+        "owner",
+    )
+    async with inside(f"app={base.url('owner')}") as wire:
+        listed = text_of(await wire.call("list_objects"))
+    assert 'n integer (only 5, null:1), at timestamp (only "2026-12-01 00:00:00"), long text (' in listed, listed
+    assert f'("{"y" * 28}…" to "{"y" * 28}…")' in listed, listed
+
+
 async def test_what_the_role_may_not_read_or_there_is_no_time_for_is_told_by_statistics(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -212,7 +225,7 @@ async def test_a_list_reads_nothing_from_another_server() -> None:
         listed = text_of(await wire.call("list_objects", name="days"))
         assert "public.days (partitioned table) not analyzed" in listed, listed
         base.run("ALTER TABLE days DETACH PARTITION distant", "owner")
-        assert "n integer (1 to 1)" in text_of(await wire.call("list_objects", name="days"))
+        assert "n integer (only 1)" in text_of(await wire.call("list_objects", name="days"))
 
 
 async def test_a_list_has_the_indexes_that_serve_and_each_once() -> None:

@@ -78,4 +78,13 @@ def test_rows_of_a_sample_stand_at_no_equal_distances(shop: Path) -> None:
 def test_ranges_are_of_what_can_be_read(shop: Path) -> None:
     run(shop, f"CREATE TABLE kept (of BLOB, note TEXT DEFAULT '{'x' * 60}'); INSERT INTO kept VALUES (x'00', 'a');")
     listed = list_tables(shop)
-    assert f'- kept 1 row: of blob, note text default \'{"x" * 39}… ("a" to "a")\n' in listed + "\n", listed
+    assert f'- kept 1 row: of blob, note text default \'{"x" * 39}… (only "a")\n' in listed + "\n", listed
+
+
+def test_one_value_of_all_rows_is_shown_once(tmp_path: Path) -> None:
+    path = tmp_path / "same.db"
+    moment, word = "2026-12-01 05:09:58.207739", "a" * 25
+    run(path, "CREATE TABLE seen (at text, word text COLLATE NOCASE)")
+    run(path, f"INSERT INTO seen VALUES ('{moment}', '{word}'), ('{moment}', '{word.upper()}')")
+    listed = list_tables(path)
+    assert f'at text (only "{moment}"), word text ("{word}" to "{word}")' in listed, listed

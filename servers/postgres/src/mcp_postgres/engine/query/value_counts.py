@@ -161,12 +161,19 @@ def _read_facts(facts: Mapping[str, Any] | None, row_count: int) -> ColumnValues
         return ColumnValues(nulls, values=[f"{value}:{frequency}" for value, frequency in values])
     others: list[str] = []
     if facts.get("least") is not None:
-        others.append(f"{_shorten(facts['least'])} to {_shorten(facts['greatest'])}")
+        others.append(_format_range(facts["least"], facts["greatest"]))
     if facts.get("empty"):
         others.append(f'"":{facts["empty"]}')
     if facts.get("spaced"):
         others.append(f"spaces around {facts['spaced']}")
     return ColumnValues(nulls, others=others)
+
+
+def _format_range(least: str, greatest: str) -> str:
+    """Return the bounds of a column; of one with the same value in all rows that value, where it is known whole."""
+    if least == greatest and _shorten(least) == least:
+        return f"only {least}"
+    return f"{_shorten(least)} to {_shorten(greatest)}"
 
 
 def _are_worth_listing(values: Sequence[tuple[str, int]]) -> bool:

@@ -317,6 +317,8 @@ def _describe_range(
     if not are_times and not layout.is_profiled:
         return []
     facts = [" to ".join(texts)]
+    if texts[0] == texts[1] and not _has_other_values(database, table, column, bounds[0]):
+        facts = [f"only {texts[0]}"]
     if are_times:
         form = re.sub("[0-9]", "[0-9]", bounds[0])
         name = quote_identifier(str(column.name))
@@ -326,6 +328,14 @@ def _describe_range(
         if others:
             facts.append(f"{others} of another form than the first, as {_encode_bound(example)}")
     return facts
+
+
+def _has_other_values(database: Database, table: str, column: Column, value: Any) -> bool:
+    """Return whether a column has more than one value; a collation can take different ones for the same."""
+    name = quote_identifier(str(column.name))
+    sql = f"SELECT EXISTS (SELECT 1 FROM {quote_identifier(table)} WHERE {name} COLLATE BINARY <> ?)"
+    ((has_others,),) = database.run_internal(sql, [value])
+    return bool(has_others)
 
 
 def _encode_bound(bound: Any) -> str:
