@@ -185,7 +185,7 @@ async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
         said = text_of(await wire.call("edit_schema", sql=ALL, dry_run=True))
         for words in (
             "Dry run", "1. CREATE TABLE\n", "4. UPDATE: 2 rows", "5. INSERT: 3 rows\n[\"", "9. ANALYZE, table",
-            "+ column public.t.extra", "~ column public.u.note", "+ grant of select on public.x to reader",
+            "+ column public.t.extra", "~ column public.u.note", "+ grant of select, update on public.x to reader",
             "+ comment on table public.x", '- [1,"a"]\n', '+ [1,"a!",7]', '+ [1,"a!"]',
             "table public.t: AccessExclusiveLock for ", "stops every read and write",
             "Written anew, whole:\ntable public.u,", "public.t: 2 changed", "public.u: 1 in, 1 changed",
@@ -201,6 +201,57 @@ async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
         result = await wire.call("edit_schema", sql="CREATE TABLE y (); DROP TABLE x; INSERT INTO t VALUES (1)")
         assert result["isError"] and "Statement 2 of 3 failed, and nothing was changed" in text_of(result)
         assert base.rows("SELECT to_regclass('y')") == [(None,)]
+
+
+async def test_a_new_table_is_one_line_with_what_nobody_named() -> None:
+    base = make()
+    sql = """
+    CREATE TABLE orders (id serial PRIMARY KEY, customer integer REFERENCES t, CONSTRAINT positive CHECK (id > 0));
+    CREATE TABLE lines (LIKE t INCLUDING ALL); CREATE TYPE hue AS ENUM ('red', 'dark blue');
+    CREATE TABLE ev (a integer) PARTITION BY LIST (a); CREATE TABLE ev1 PARTITION OF ev FOR VALUES IN (1);
+    ALTER TABLE t ADD extra integer; ALTER TABLE u RENAME TO w
+    """
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+        assert re.findall("^[+~-] .*", said.partition("Schema:\n")[2], re.MULTILINE) == [
+            "+ column public.t.extra", "- column public.u.id", "- column public.u.note", "+ column public.w.id",
+            "+ column public.w.note", "+ comment on column public.lines.name",
+            "- constraint u_id_fkey on public.u", "+ constraint u_id_fkey on public.w",
+            "- constraint u_pkey on public.u", "+ constraint u_pkey on public.w",
+            "- grant of select on public.u to reader", "+ grant of select on public.w to reader",
+            "+ grant of usage on type public.hue to public", "+ index public.lines_name_idx",
+            "+ partitioned table public.ev", "+ table public.ev1",
+            "+ table public.lines, with columns id, name; constraint lines_pkey",
+            "+ table public.orders, with constraints orders_customer_fkey, orders_pkey; sequence orders_id_seq",
+            "- table public.u", "+ table public.w", "+ type public.hue",
+        ], said  # fmt: skip
+        body = "CREATE FUNCTION add() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN {} END$$"
+        base.run(body.format("ALTER TABLE IF EXISTS orders ADD customer integer;"), "postgres")
+        base.run("CREATE EVENT TRIGGER more ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION add()")
+        sql = "CREATE TABLE orders (id integer /* customer */)"
+        said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+        assert "+ column public.orders.customer\n+ column public.orders.id\n+ table public.orders\n" in said, said
+
+
+async def test_many_objects_alike_are_one_line() -> None:
+    base = make()
+    tables = "".join(f"CREATE TABLE more{number} ();" for number in range(20))
+    policies = "".join(f"CREATE POLICY own{number} ON t;" for number in range(3))
+    indexes = "CREATE INDEX one ON t (id); CREATE INDEX two ON t (id); CREATE INDEX ON t (id, name);"
+    base.run(tables, "owner")
+    sql = f"{policies}{indexes}GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO reader"
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+        schema = said.partition("Schema:\n")[2].partition("\nLocks")[0].split("\n")
+        assert schema[0] == "+ 3 policies, as CREATE POLICY says" and len(schema) == 5, said
+        assert schema[1].startswith('+ grant of insert, update on 24 objects to reader: public."Odd name", '), said
+        assert schema[1].count("public.more") == 20, said
+        # One that nobody named, so all are.
+        assert schema[2:] == ["+ index public.one", "+ index public.t_id_name_idx", "+ index public.two"], said
+        loop = "DO $$BEGIN FOR n IN 0..2 LOOP EXECUTE format('CREATE POLICY own%s ON u', n); END LOOP; END$$"
+    async with inside("--write", "--ddl", "--admin", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql=f"{policies}{loop}", dry_run=True))
+        assert said.count("+ policy own") == 6, said
 
 
 UNDO_SCENE = """

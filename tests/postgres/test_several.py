@@ -142,7 +142,7 @@ async def test_room_that_short_results_leave_is_for_those_before_them_too() -> N
         long = "SELECT repeat('x', 90) FROM generate_series(1, {})"
         sql = f"{long.format(50)}; SELECT 1; SELECT 2; SELECT 3; {long.format(20)}"
         said = text_of(await wire.call("query_rows", sql=sql, max_bytes=10_000))
-        assert "truncated" not in said and said.count("xxx\"]") == 70, said
+        assert "truncated" not in said and said.count('xxx"]') == 70, said
         said = text_of(await wire.call("query_rows", sql=f"{long.format(500)}; {sql}", max_bytes=10_000, limit=1000))
         assert said.count("truncated") == 2 and said.count("[20 rows]") == 1, said
-        assert 80 < said.count("xxx\"]") <= 108, said.count("xxx\"]")
+        assert 80 < said.count('xxx"]') <= 108, said.count('xxx"]')

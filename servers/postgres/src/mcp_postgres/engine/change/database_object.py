@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -13,6 +14,7 @@ __all__ = [
     "DependencyKind",
     "GrantState",
     "Inheritance",
+    "ObjectChange",
     "ObjectKind",
     "ObjectsByKey",
     "has_kind",
@@ -133,6 +135,18 @@ class DatabaseObject:
         if not self.has_kind(ObjectKind.RELATION):
             return []
         return (self.state[_PARENT_TABLES_PLACE] or "").split()
+
+
+class ObjectChange(NamedTuple):
+    """That an object came (+), went (-) or has another form (~)."""
+
+    sign: str
+    item: DatabaseObject
+
+    @property
+    def line(self) -> str:
+        # A name may hold line ends.
+        return re.sub(r"[\r\n]+", " ", f"{self.sign} {self.item.label}")
 
 
 # Objects by keys that stay while they are renamed.

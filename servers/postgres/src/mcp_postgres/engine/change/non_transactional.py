@@ -57,8 +57,8 @@ async def run_non_transactional(
         oids |= {*await session.fetch_column(_AFFECTED_OIDS)}
         differences = diff_objects(before, await read_objects(session, oids))
         if failure is None:
-            return Change([Step(tag)], False, differences)
-        if created := [line[2:] for line in differences if line.startswith("+")]:
+            return Change([Step(tag)], False, [change.line for change in differences])
+        if created := [change.line[2:] for change in differences if change.sign == "+"]:
             fix = f"It left behind what must be dropped first: {quote(', '.join(created), 300)}. {failure.fix}"
             raise failure.reword(failure.failure, fix.rstrip()) from failure
         raise failure

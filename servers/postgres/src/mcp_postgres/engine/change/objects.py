@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME_OF, RELATION_WORD, USER_SCHEMA
-from mcp_postgres.engine.change.database_object import DatabaseObject, Dependency, DependencyKind, ObjectsByKey
+from mcp_postgres.engine.change.database_object import (
+    DatabaseObject,
+    Dependency,
+    DependencyKind,
+    ObjectChange,
+    ObjectsByKey,
+)
 from mcp_postgres.engine.connection.session import Session
 
 __all__ = [
@@ -294,17 +299,18 @@ async def read_dependencies(session: Session, keys: Collection[str]) -> list[Dep
     return dependencies
 
 
-def diff_objects(before: ObjectsByKey, after: ObjectsByKey) -> list[str]:
-    """Return the names that came (+), went (-) and stand for something in another form (~)."""
-    old = _identities(before)
-    new = _identities(after)
-    lines = [f"- {label}" for label in old if label not in new]
-    lines += [f"+ {label}" for label in new if label not in old]
-    lines += [f"~ {label}" for label in new if label in old and new[label] != old[label]]
-    # A name may hold line ends.
-    one_line_each = [re.sub(r"[\r\n]+", " ", line) for line in lines]
-    return sorted(one_line_each, key=lambda line: line[2:])
+def diff_objects(before: ObjectsByKey, after: ObjectsByKey) -> list[ObjectChange]:
+    """Return what came (+), went (-) and has another form under the same name (~), ordered by the names."""
+    old = _by_label(before)
+    new = _by_label(after)
+    changes = [ObjectChange("-", item) for label, item in old.items() if label not in new]
+    for label, item in new.items():
+        if label not in old:
+            changes.append(ObjectChange("+", item))
+        elif item.identity != old[label].identity:
+            changes.append(ObjectChange("~", item))
+    return sorted(changes, key=lambda change: change.item.label or "")
 
 
-def _identities(objects: ObjectsByKey) -> dict[str, object]:
-    return {item.label: item.identity for item in objects.values() if item.label}
+def _by_label(objects: ObjectsByKey) -> dict[str, DatabaseObject]:
+    return {item.label: item for item in objects.values() if item.label}
