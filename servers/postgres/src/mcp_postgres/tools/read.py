@@ -130,10 +130,10 @@ async def query_rows(
     """Run statements that only read (SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW) and get their rows.
 
     Statements separated by `;` see the same state of the data, unless the answer says otherwise; `parameters` is then
-    an array of one array per statement. The answer is a JSON array a line, first the columns, then each row; numeric, and integers beyond 2^53,
-    are text. If it is truncated, call with `cursor` alone for the next page. A wrong name is answered with the tables
-    and their columns, a value that no row has with those there are, if few. To see why a query is slow use
-    `explain_query`.
+    an array of one array per statement. The answer is a JSON array a line, first the columns, then each row; numeric,
+    and integers beyond 2^53, are text. If it is truncated, call with `cursor` alone for the next page. A wrong name is
+    answered with the tables and their columns, a value that no row has with those there are, if few. To see why a query
+    is slow use `explain_query`.
     """
     request = database.read_page(sql, parameters, cursor)
     return await pages.read(request, limit=limit, max_bytes=max_bytes, max_cell=max_cell)

@@ -42,7 +42,8 @@ class _Result:
     """A result that has more pages.
 
     Attributes:
-        file: its lines, those of the first page only where several results share an answer, each with the number of its cells that were cut.
+        file: its lines, each with the number of its cells that were cut; those of the first page only where several
+            results share an answer.
         remainder: what a worker still writes there.
         lock: held while the file is read.
     """
