@@ -1,7 +1,7 @@
 """Give an agent that has not seen the servers tasks and one way to do them; note what it takes.
 
     cd tests/benchmarks
-    python -m blind begin SESSION GROUP tools|shell --log LOG [--mount]    # GROUP: files, databases, git or github
+    python -m blind begin SESSION GROUP tools|shell --log LOG [--mount]    # GROUP: see `begin --help`
     python -m blind ask SESSION next | tools | call TOOL ARGUMENTS | sh COMMAND | answer TEXT | end
     python -m blind table LOG...
     python -m blind check GROUP    # whether the verifiers accept right ends and refuse wrong ones
@@ -22,7 +22,7 @@ sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent)]
 from blind import table  # noqa: E402
 from blind.door import Door, ask  # noqa: E402
 from blind.ends import check  # noqa: E402
-from blind.task import GROUPS  # noqa: E402
+from blind.task import GROUPS, OWN_GROUPS  # noqa: E402
 
 _SECONDS_TO_START = 30
 _PATH = click.Path(path_type=Path)
@@ -78,7 +78,7 @@ def show_table(logs: tuple[Path, ...]) -> None:
 
 
 @main.command("check")
-@click.argument("group", type=click.Choice(GROUPS))
+@click.argument("group", type=click.Choice(OWN_GROUPS))
 def check_verifiers(group: str) -> None:
     """Try the verifiers of a group with right and with wrong ends."""
     faults = list(check(group))

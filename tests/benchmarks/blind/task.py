@@ -10,7 +10,8 @@ from typing import TypeVar
 from beside_shell import Place
 
 World = TypeVar("World")
-GROUPS = ("files", "databases", "git", "github")
+OWN_GROUPS = ("files", "databases", "git", "github")
+GROUPS = (*OWN_GROUPS, "mcpmark_files", "mcpmark_databases")
 
 
 @dataclass(frozen=True)
