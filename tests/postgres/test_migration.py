@@ -203,34 +203,48 @@ async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
         assert base.rows("SELECT to_regclass('y')") == [(None,)]
 
 
-async def test_a_new_table_is_one_line_with_what_nobody_named() -> None:
+async def test_a_new_table_is_one_line_with_all_its_parts() -> None:
     base = make()
     sql = """
     CREATE TABLE orders (id serial PRIMARY KEY, customer integer REFERENCES t, CONSTRAINT positive CHECK (id > 0));
     CREATE TABLE lines (LIKE t INCLUDING ALL); CREATE TYPE hue AS ENUM ('red', 'dark blue');
     CREATE TABLE ev (a integer) PARTITION BY LIST (a); CREATE TABLE ev1 PARTITION OF ev FOR VALUES IN (1);
-    ALTER TABLE t ADD extra integer; ALTER TABLE u RENAME TO w
+    ALTER TABLE t ADD extra integer; ALTER TABLE u RENAME TO w; CREATE INDEX positive ON t (id)
     """
     async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
         said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
         assert re.findall("^[+~-] .*", said.partition("Schema:\n")[2], re.MULTILINE) == [
-            "+ column public.t.extra", "- column public.u.id", "- column public.u.note", "+ column public.w.id",
-            "+ column public.w.note", "+ comment on column public.lines.name",
+            "+ 3 columns: public.t.extra, public.w.id, public.w.note",
+            "+ 4 indexes: public.lines_name_idx, public.lines_pkey, public.orders_pkey, public.positive",
+            "- column public.u.id", "- column public.u.note", "+ comment on column public.lines.name",
             "- constraint u_id_fkey on public.u", "+ constraint u_id_fkey on public.w",
             "- constraint u_pkey on public.u", "+ constraint u_pkey on public.w",
             "- grant of select on public.u to reader", "+ grant of select on public.w to reader",
-            "+ grant of usage on type public.hue to public", "+ index public.lines_name_idx",
-            "+ partitioned table public.ev", "+ table public.ev1",
+            "+ grant of usage on type public.hue to public", "+ partitioned table public.ev, with column a",
+            "+ sequence public.orders_id_seq", "+ table public.ev1, with 1 inherited column",
             "+ table public.lines, with columns id, name; constraint lines_pkey",
-            "+ table public.orders, with constraints orders_customer_fkey, orders_pkey; sequence orders_id_seq",
-            "- table public.u", "+ table public.w", "+ type public.hue",
+            "+ table public.orders, with columns customer, id; constraints orders_customer_fkey, orders_pkey, positive",
+            "- table public.u", "+ table public.w", "+ type public.hue, with labels 'dark blue', 'red'",
         ], said  # fmt: skip
         body = "CREATE FUNCTION add() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN {} END$$"
         base.run(body.format("ALTER TABLE IF EXISTS orders ADD customer integer;"), "postgres")
         base.run("CREATE EVENT TRIGGER more ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION add()")
         sql = "CREATE TABLE orders (id integer /* customer */)"
         said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
-        assert "+ column public.orders.customer\n+ column public.orders.id\n+ table public.orders\n" in said, said
+        assert "+ table public.orders, with columns customer, id\n" in said, said
+
+
+async def test_a_part_of_a_new_table_is_named_although_a_statement_has_its_name() -> None:
+    base = make()
+    body = "CREATE FUNCTION add_part() RETURNS void LANGUAGE plpgsql AS $$BEGIN {} END$$"
+    base.run(body.format("ALTER TABLE fresh ADD note text; CREATE INDEX u_check ON t (id);"), "owner")
+    sql = (
+        "CREATE TABLE fresh (id integer) -- no note\n; COMMENT ON TABLE fresh IS 'note'; "
+        "CREATE TABLE other (id integer CONSTRAINT u_check CHECK (id > 0)); DO 'BEGIN PERFORM add_part(); END'"
+    )
+    async with inside("--write", "--ddl", "--admin", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+        assert "+ index public.u_check\n" in said and "+ table public.fresh, with columns id, note\n" in said, said
 
 
 async def test_many_objects_alike_are_one_line() -> None:
@@ -238,20 +252,21 @@ async def test_many_objects_alike_are_one_line() -> None:
     tables = "".join(f"CREATE TABLE more{number} ();" for number in range(20))
     policies = "".join(f"CREATE POLICY own{number} ON t;" for number in range(3))
     indexes = "CREATE INDEX one ON t (id); CREATE INDEX two ON t (id); CREATE INDEX ON t (id, name);"
-    base.run(tables, "owner")
+    base.run(f"{tables} CREATE POLICY own2 ON u", "owner")
     sql = f"{policies}{indexes}GRANT INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO reader"
-    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+    async with inside("--write", "--ddl", "--admin", f"app={base.url('owner')}") as wire:
         said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
         schema = said.partition("Schema:\n")[2].partition("\nLocks")[0].split("\n")
-        assert schema[0] == "+ 3 policies, as CREATE POLICY says" and len(schema) == 5, said
-        assert schema[1].startswith('+ grant of insert, update on 24 objects to reader: public."Odd name", '), said
-        assert schema[1].count("public.more") == 20, said
-        # One that nobody named, so all are.
-        assert schema[2:] == ["+ index public.one", "+ index public.t_id_name_idx", "+ index public.two"], said
-        loop = "DO $$BEGIN FOR n IN 0..2 LOOP EXECUTE format('CREATE POLICY own%s ON u', n); END LOOP; END$$"
-    async with inside("--write", "--ddl", "--admin", f"app={base.url('owner')}") as wire:
-        said = text_of(await wire.call("edit_schema", sql=f"{policies}{loop}", dry_run=True))
-        assert said.count("+ policy own") == 6, said
+        assert schema[:2] == [
+            "+ 3 indexes: public.one, public.t_id_name_idx, public.two",
+            "+ 3 policies: own0 on public.t, own1 on public.t, own2 on public.t",
+        ], said
+        assert schema[2].startswith('+ grant of insert, update on 24 objects to reader: public."Odd name", '), said
+        assert schema[2].count("public.more") == 20 and len(schema) == 3, said
+        # As many policies, and all of their names, as CREATE POLICY has; one is on another table.
+        moved = "DO $$BEGIN EXECUTE 'DROP POLICY own2 ON t'; EXECUTE 'CREATE POLICY own2 ON more1'; END$$"
+        said = text_of(await wire.call("edit_schema", sql=f"{policies}{moved}", dry_run=True))
+        assert "+ 3 policies: own0 on public.t, own1 on public.t, own2 on public.more1\n" in said, said
 
 
 UNDO_SCENE = """

@@ -21,7 +21,7 @@ from mcp_postgres.engine.audit.visible_schema import RELATION_LISTED
 from mcp_postgres.engine.catalog.relation_sql import RELATION_WORD, USER_SCHEMA
 from mcp_postgres.engine.change.catalog_diff import CatalogTraces, read_changed_objects, read_traces, start_tracing
 from mcp_postgres.engine.change.database_object import ObjectKind, ObjectsByKey, has_kind
-from mcp_postgres.engine.change.object_report import StatementText, describe_object_changes
+from mcp_postgres.engine.change.object_report import describe_object_changes
 from mcp_postgres.engine.change.objects import array_literal, diff_objects, read_dependencies
 from mcp_postgres.engine.change.row_samples import MAX_SAMPLED_TABLES, TableNames, sample_changed_rows
 from mcp_postgres.engine.change.schema_undo import build_undo
@@ -68,8 +68,6 @@ WHERE x.made + x.changed + x.gone + x.looked > 0
 # Who changes rows holds this lock until the end, which spares a look at every relation.
 _IS_CHANGED = """ AND c.oid IN (SELECT l.relation FROM pg_locks l
         WHERE l.pid = pg_backend_pid() AND l.mode IN ('RowExclusiveLock', 'AccessExclusiveLock'))"""
-# What makes objects of its own accord when others are made.
-_HAS_EVENT_TRIGGERS = "SELECT min(evtname)::text FROM pg_catalog.pg_event_trigger WHERE evtenabled <> 'D'"
 # What TRUNCATE locked, which alone empties a table without a row to count.
 _EMPTIED = f"""
 SELECT coalesce(json_agg(format('%I.%I', n.nspname, c.relname) ORDER BY c.oid), '[]')::text
@@ -159,17 +157,16 @@ class Effects:
         return new_tables
 
     async def finish(
-        self, *, wants_undo: bool, statement_rows: int, statements: Sequence[StatementText]
+        self, *, wants_undo: bool, statement_rows: int, sql: str
     ) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[str]]]]:
         """Look behind the last: objects gained, lost and changed; and what stands out.
 
         Args:
             wants_undo: `undo` will be asked for.
             statement_rows: how many rows the statements themselves say they changed.
-            statements: all of them.
+            sql: the statements.
         """
-        sql = " ".join(statement.sql for statement in statements)
-        objects = await self._compare_catalogs(statements, wants_undo=wants_undo)
+        objects = await self._compare_catalogs(wants_undo=wants_undo)
         if objects is None:
             objects = [f"? objects that could not be compared: {self.comparison_failure}"]
         self.rewritten = self._find_rewritten()
@@ -185,7 +182,7 @@ class Effects:
         ]
         return objects, [(title, lines) for title, lines in findings if lines]
 
-    async def _compare_catalogs(self, statements: Sequence[StatementText], *, wants_undo: bool) -> Sequence[str] | None:
+    async def _compare_catalogs(self, *, wants_undo: bool) -> Sequence[str] | None:
         """Return the objects that came, went and changed; None where they can't be compared."""
         if self.comparison_failure:
             return None
@@ -195,15 +192,14 @@ class Effects:
         self.old_traces, self.new_traces = traces
         if not self.changes_schema:
             return ()
-        return await self._guarded(self._compare_objects(statements, wants_undo=wants_undo))
+        return await self._guarded(self._compare_objects(wants_undo=wants_undo))
 
-    async def _compare_objects(self, statements: Sequence[StatementText], *, wants_undo: bool) -> Sequence[str]:
+    async def _compare_objects(self, *, wants_undo: bool) -> Sequence[str]:
         """Return lines for the objects that came, went and changed."""
         was, now = await read_changed_objects(self.session, self.old_traces, self.new_traces)
         if wants_undo:
             self.undo = await self._guarded(self._build_undo(was, now))
-        has_event_triggers = await self.session.fetch_value(_HAS_EVENT_TRIGGERS)
-        return describe_object_changes(diff_objects(was, now), now, statements, is_all_said=not has_event_triggers)
+        return describe_object_changes(diff_objects(was, now))
 
     async def _build_undo(self, was: ObjectsByKey, now: ObjectsByKey) -> list[str] | None:
         """Return statements that undo the change of the objects; None where no inverse is certain."""

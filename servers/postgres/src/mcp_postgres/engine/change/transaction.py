@@ -28,7 +28,6 @@ from mcp_postgres.engine.change.effects import Effects, RowChanges
 from mcp_postgres.engine.change.foreign_writes import describe_foreign_writes, read_foreign_writes
 from mcp_postgres.engine.change.lagging_sequences import explain_duplicate
 from mcp_postgres.engine.change.non_transactional import NON_TRANSACTIONAL, run_non_transactional
-from mcp_postgres.engine.change.object_report import StatementText
 from mcp_postgres.engine.change.objects import NAMED_OPTIONS_SETTING
 from mcp_postgres.engine.change.row_statements import ROW_VERBS, RowStatements, is_row_statement
 from mcp_postgres.engine.change.schema_statements import MAINTENANCE_TAGS, run_schema_statement
@@ -276,18 +275,15 @@ class _ChangeRun:
         await use_catalog_path(session)
         await self._check_allowed_effects(steps)
         statement_rows = _count_changed_rows(steps)
+        sql = " ".join(part.sql for part in self.request.parts)
         if self.effects is None:
-            sql = " ".join(part.sql for part in self.request.parts)
             findings = await self.row_changes.finish(
                 statement_rows=statement_rows, sql=sql, has_truncated=any(map(_is_truncate, steps))
             )
             await session.commit(COMMIT)
             return Change(steps, self.dry_run, findings=[*self._describe_warnings(), *findings])
-        statements = [
-            StatementText(step.action, part.sql) for part, step in zip(self.request.parts, steps, strict=True)
-        ]
         objects, findings = await self.effects.finish(
-            wants_undo=self.dry_run and self.changes_schema, statement_rows=statement_rows, statements=statements
+            wants_undo=self.dry_run and self.changes_schema, statement_rows=statement_rows, sql=sql
         )
         findings = [*self._describe_warnings(), *findings]
         changed_objects = self._select_reported(objects, steps)
