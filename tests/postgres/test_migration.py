@@ -116,6 +116,7 @@ async def test_a_dry_run_of_rows_tells_only_what_their_number_does_not(monkeypat
 async def test_a_change_shows_the_plan_of_what_stands_behind_it_and_runs_none() -> None:
     base = make()
     base.run("CREATE TABLE goods AS SELECT n AS id, 'x' AS name FROM generate_series(1, 5000) n", "owner")
+    base.run("CREATE FUNCTION bad_text() RETURNS void LANGUAGE plpgsql AS $$BEGIN EXECUTE 'SELEC 1'; END$$", "owner")
     async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
         index = "CREATE INDEX goods_id ON goods (id)"
         changes: list[tuple[str, str, dict[str, Any]]] = [
@@ -146,6 +147,12 @@ async def test_a_change_shows_the_plan_of_what_stands_behind_it_and_runs_none() 
         ):  # fmt: skip
             result = await wire.call("edit_schema", sql=f"EXPLAIN ANALYZE {changing}")
             assert result["isError"], text_of(result)
+        for failing, why in (
+            ("SELECT count(*) FROM goods a FULL JOIN goods b ON a.id < b.id", "FULL JOIN is only supported"),
+            ("SELECT bad_text()", 'syntax error at or near "SELEC"'),
+        ):
+            said = text_of(await wire.call("edit_schema", sql=f"EXPLAIN ANALYZE {failing}"))
+            assert why in said and "would change something" not in said, said
         assert base.rows("SELECT to_regclass('made'), count(*) > 0, max(id) > 0 FROM t") == [(None, True, True)]
         plan = "EXPLAIN (FORMAT 'json', VERBOSE) SELECT * FROM goods a JOIN goods b USING (id) JOIN goods c USING (id)"
         said = text_of(await wire.call("write_rows", sql=plan))

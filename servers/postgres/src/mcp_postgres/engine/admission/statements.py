@@ -28,7 +28,15 @@ from mcp_postgres.engine.connection.role import Role
 from mcp_postgres.engine.connection.session import SET_SEARCH_PATH, Opening, Session, act_as_role, keep_settings_apart
 from mcp_postgres.policy import ReadStatement
 
-__all__ = ["TransactionLimits", "admit", "gate_statements", "judge", "result_columns", "transaction_opening"]
+__all__ = [
+    "TransactionLimits",
+    "admit",
+    "gate_statements",
+    "is_data_modifying",
+    "judge",
+    "result_columns",
+    "transaction_opening",
+]
 
 CREATE_READER = "`mcp-postgres --create-reader URL` makes one"
 _DECLARE = "DECLARE mcp_gate NO SCROLL CURSOR FOR "
@@ -115,6 +123,11 @@ def transaction_opening(limits: TransactionLimits, *, write: bool = False, same_
 def gate_statements(statement: ReadStatement) -> tuple[Statement, Statement]:
     """Return what PostgreSQL runs of `statement` only if it is one query that reads; the second shows its columns."""
     return (_DECLARE + statement.sql, statement.parameters), ("FETCH 0 FROM mcp_gate", ())
+
+
+def is_data_modifying(error: psycopg.Error) -> bool:
+    """Return whether a cursor was refused because a WITH of its query changes rows."""
+    return "data-modifying" in (error.diag.message_primary or "")
 
 
 async def admit(session: Session, statement: ReadStatement) -> list[Column]:
@@ -279,7 +292,7 @@ def _explain_refusal(error: psycopg.Error, database: str, prefix_length: int, sq
     primary = error.diag.message_primary or ""
     if error.sqlstate == "42601":
         return _explain_syntax_error(problem, primary, sql)
-    if "data-modifying" in primary:
+    if is_data_modifying(error):
         return Refused(
             f"It would do more than read: {quote(primary)}.", "`write_rows` changes rows, where it is offered."
         )

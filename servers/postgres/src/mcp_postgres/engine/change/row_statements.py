@@ -14,7 +14,7 @@ from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.results.changes import Step
 from mcp_batteries.sql.results.rows import RowPage
 from mcp_postgres.engine.admission.explained import Explained, parse_explain
-from mcp_postgres.engine.admission.statements import gate_statements, judge, result_columns
+from mcp_postgres.engine.admission.statements import gate_statements, is_data_modifying, judge, result_columns
 from mcp_postgres.engine.catalog.relation_sql import QUALIFIED_NAME
 from mcp_postgres.engine.change.foreign_writes import read_foreign_writes, refuse_untried_write
 from mcp_postgres.engine.connection.errors import to_problem
@@ -34,10 +34,6 @@ ROW_VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _PREPARE = "PREPARE mcp_gate AS "
 _ROW_STATEMENT = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE|EXPLAIN)\b|\(", re.I)
 _QUERY = re.compile(r"(?:SELECT|WITH|VALUES|TABLE)\b|\(", re.I)
-# Of a statement that PostgreSQL could prepare: a WITH changes rows, SELECT has INTO, or a function writes.
-_CHANGES_SOMETHING = (
-    psycopg.errors.FeatureNotSupported, psycopg.errors.SyntaxError, psycopg.errors.ReadOnlySqlTransaction,
-)  # fmt: skip
 _RUN_BY_EXPLAIN = "EXPLAIN ANALYZE runs what it explains, which would change something."
 _WITHOUT_ANALYZE = "Leave out ANALYZE."
 _TRUNCATE = re.compile(r"TRUNCATE\b", re.I)
@@ -143,8 +139,14 @@ class RowStatements:
         await self.session.run("SAVEPOINT mcp_analyze; SET TRANSACTION READ ONLY")
         try:
             await self.session.run_pipeline(*gate_statements(inner))
+        except (psycopg.errors.SyntaxError, psycopg.errors.FeatureNotSupported) as error:
+            # PostgreSQL could prepare it, so that a syntax error is that of INTO, or of a WITH before another verb.
+            if isinstance(error, psycopg.errors.SyntaxError) or is_data_modifying(error):
+                raise Refused(_RUN_BY_EXPLAIN, _WITHOUT_ANALYZE) from error
+            raise
+        try:
             (answer,) = await self.session.run_pipeline((explained.sql, inner.parameters))
-        except _CHANGES_SOMETHING as error:
+        except psycopg.errors.ReadOnlySqlTransaction as error:
             raise Refused(_RUN_BY_EXPLAIN, _WITHOUT_ANALYZE) from error
         await self.session.run("ROLLBACK TO SAVEPOINT mcp_analyze; RELEASE SAVEPOINT mcp_analyze")
         return answer
