@@ -270,6 +270,14 @@ async def test_many_objects_alike_are_one_line() -> None:
         ], said
         assert schema[2].startswith('+ grant of insert, update on 24 objects to reader: public."Odd name", '), said
         assert schema[2].count("public.more") == 20 and len(schema) == 3, said
+        sql = "GRANT SELECT, UPDATE ON t TO reader WITH GRANT OPTION; GRANT DELETE ON t TO reader"
+        said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+        grants = re.findall("^[+~] grant .*", said, re.MULTILINE)
+        assert grants == [
+            "+ grant of delete on public.t to reader",
+            "~ grant of select on public.t to reader with grant option",
+            "+ grant of update on public.t to reader with grant option",
+        ], said
         # As many policies, and all of their names, as CREATE POLICY has; one is on another table.
         moved = "DO $$BEGIN EXECUTE 'DROP POLICY own2 ON t'; EXECUTE 'CREATE POLICY own2 ON more1'; END$$"
         said = text_of(await wire.call("edit_schema", sql=f"{policies}{moved}", dry_run=True))

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from mcp_postgres.engine.change.database_object import DatabaseObject, Inheritance, ObjectChange, ObjectKind
+from mcp_postgres.engine.change.database_object import DatabaseObject, GrantState, Inheritance, ObjectChange, ObjectKind
 
 __all__ = ["describe_object_changes"]
 
@@ -42,6 +42,8 @@ def _describe_grants(changes: Sequence[ObjectChange]) -> tuple[list[str], list[O
             continue
         privilege, _, _, grantee, _ = json.loads(change.item.name)
         target = str(change.item.label).removeprefix(f"grant of {privilege} on ").removesuffix(f" to {grantee}")
+        if change.item.state[GrantState.GRANT_OPTION] == "true":
+            grantee += " with grant option"
         privileges[change.sign, target, grantee].append(privilege)
     targets: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for (sign, target, grantee), names in privileges.items():
