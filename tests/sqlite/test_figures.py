@@ -88,3 +88,12 @@ def test_one_value_of_all_rows_is_shown_once(tmp_path: Path) -> None:
     run(path, f"INSERT INTO seen VALUES ('{moment}', '{word}'), ('{moment}', '{word.upper()}')")
     listed = list_tables(path)
     assert f'at text (only "{moment}"), word text ("{word}" to "{word}")' in listed, listed
+
+
+def test_rows_without_the_value_that_all_others_have_are_counted_in_a_list_without_profiles(tmp_path: Path) -> None:
+    path = tmp_path / "many.db"
+    others = "".join(f"CREATE TABLE other{number} (column{number});" for number in range(9))
+    run(path, f"{others}CREATE TABLE seen (id integer primary key, at text)")
+    run(path, "INSERT INTO seen (at) VALUES ('2026-12-01 05:09:58'), (NULL), (NULL)")
+    listed = list_tables(path)
+    assert 'at text (only "2026-12-01 05:09:58", null:2)' in listed, listed

@@ -277,7 +277,7 @@ def _read_ranges(
     layout: _Layout,
     deadline: float,
 ) -> _Ranges:
-    """Return the ranges of columns; of those that are no times, and how many are NULL, only in a profile.
+    """Return the ranges of columns, and how many are NULL; of those that are no times only in a profile.
 
     Args:
         keys: the columns that refer to other tables, of which the range says nothing.
@@ -295,7 +295,7 @@ def _read_ranges(
             for number, column in enumerate(columns):
                 count, *bounds = row[3 * number : 3 * number + 3]
                 facts = _describe_range(database, table, column, bounds, keys, layout)
-                if layout.is_profiled and count < row_count:
+                if count < row_count and (facts or layout.is_profiled):
                     facts.append(f"null:{row_count - count}")
                 if facts:
                     ranges[str(column.name)] = ", ".join(facts)
