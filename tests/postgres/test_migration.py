@@ -642,6 +642,26 @@ async def test_what_cascades_and_triggers_did_is_told_of_what_is_kept_too() -> N
         assert said.endswith("INSERT: 1 row\nRows, by triggers and cascades too:\npublic.a: 1 in"), said
 
 
+async def test_a_table_of_the_same_name_in_another_schema_is_told() -> None:
+    base = make()
+    base.run(
+        """
+        CREATE SCHEMA shop; CREATE VIEW shop.t AS SELECT * FROM public.t;
+        CREATE TABLE parts (id integer PRIMARY KEY); CREATE TABLE shop.parts (id integer REFERENCES public.parts);
+        INSERT INTO parts VALUES (1); INSERT INTO shop.parts VALUES (1);
+        """,
+        "postgres",
+    )
+    async with inside("--write", "--trust-database", f"app={base.url('postgres')}") as wire:
+        said = text_of(await wire.call("write_rows", sql="DELETE FROM shop.t WHERE id = 3"))
+        assert "by triggers and cascades too:\npublic.t: 1 out" in said, said
+        for sql in ("UPDATE t SET id = 9 WHERE id = 2", 'UPDATE "public" . "t" SET id = 10 WHERE id = 9'):
+            said = text_of(await wire.call("write_rows", sql=sql)).rstrip()
+            assert said == "Done and committed.\nUPDATE: 1 row", said
+        said = text_of(await wire.call("write_rows", sql="TRUNCATE public.parts CASCADE")).rstrip()
+        assert said.endswith("Emptied:\npublic.parts\nshop.parts"), said
+
+
 async def test_a_table_that_a_trigger_locks_is_not_called_emptied() -> None:
     base = make()
     base.run(

@@ -332,8 +332,9 @@ class RowChanges:
             findings.append((_CHANGED_ROWS_TITLE, changed_rows))
         if not has_truncated:
             return findings
+        # All, as the statement may name a table of the same name in another schema.
         emptied: list[str] = await fetch_json(self._session, _EMPTIED)
-        if any(not _is_named(table, sql) for table in emptied):
+        if emptied:
             findings.append(("Emptied:", emptied))
         return findings
 
@@ -361,9 +362,14 @@ def _subtract(
 
 
 def _is_named(table: str, sql: str) -> bool:
-    """Return whether the caller named a table: rows behind a view, or in a partition, are those of another one."""
-    name = re.escape(table.rpartition(".")[2].strip('"'))
-    return re.search(rf"(?<!\w){name}(?!\w)", sql, re.IGNORECASE) is not None
+    """Return whether the caller named a table: rows behind a view, or in a partition, are those of another one.
+
+    One of the same name in another schema is another one, too.
+    """
+    schema, _, name = table.rpartition(".")
+    qualifier = re.escape(schema.strip('"'))
+    word = re.escape(name.strip('"'))
+    return re.search(rf'(?<![\w."])(?:"?{qualifier}"?\s*\.\s*)?"?{word}(?!\w)', sql, re.IGNORECASE) is not None
 
 
 def _describe_rows(counters: Iterable[_RowCounters], statement_rows: int, sql: str) -> list[str]:
