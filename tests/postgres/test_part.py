@@ -215,6 +215,25 @@ INSERT INTO staff VALUES (1, 'ann', 500, 0, 99, 1, 1), (2, 'bob', 700, 0, 99, 1,
 """
 
 
+@pytest.mark.anyio
+async def test_a_change_that_is_tried_runs_no_query_of_what_is_hidden_and_shows_no_masked_value() -> None:
+    base = make()
+    base.run("CREATE TABLE staff (id integer, pay text); INSERT INTO staff VALUES (1, 'canary')")
+    parts = ("--only", "public.staff", "--mask", "public.staff.pay")
+    async with inside("--write", *parts, f"app={base.url('postgres')}") as wire:
+        for query, why in (
+            ("SELECT id FROM staff WHERE pay = 'canary'", "`staff.pay` is masked"),
+            ("SELECT id FROM staff ORDER BY pay", "`staff.pay` is masked"), ("TABLE t", "`public.t` is not served"),
+        ):  # fmt: skip
+            said = text_of(await wire.call("write_rows", sql=f"EXPLAIN (ANALYZE, VERBOSE) {query}"))
+            assert why in said and "Scan" not in said, said
+        sql = "UPDATE staff SET id = 2 RETURNING *; SELECT pay FROM staff; SELECT id FROM staff WHERE pay > 'b'"
+        done = await wire.call("write_rows", sql=sql, dry_run=True)
+        said = text_of(done)
+        assert done["isError"] and said.count("•••") == 2 and "canary" not in said, said
+        assert "Statement 3 of 3 failed" in said, said
+
+
 TRIGGERS = """
 CREATE TABLE staff (id integer PRIMARY KEY, floor integer, pay integer, note text);
 CREATE TABLE log (what text);
