@@ -770,6 +770,32 @@ async def test_a_commit_of_what_was_in_the_way_of_a_pick_does_not_stand_for_it(t
     assert made.git("log", "-4", "--format=%s").splitlines() == ["step 2", "step 1 and mine", "mine", "step 0"]
 
 
+@pytest.mark.parametrize("by_hand", [True, False])
+async def test_a_commit_of_what_was_in_the_way_of_a_revert_does_not_stand_for_it(by_hand: bool, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": "text\n"}) for number in range(3)]
+    made.write("1.txt", "text\n" * 9 + "mine\n")
+    async with serving("--write", made.path) as asking:
+        await asking("revert_commit", rev=" ".join(hashes))
+        if by_hand:
+            made.git("restore", "1.txt")
+            made.git("revert", "--no-edit", hashes[1])
+        else:
+            committed = await asking("create_commit", message="mine", paths=["1.txt"])
+            assert "; 2 commits to come]" in committed, committed
+            stopped = await asking("continue_operation", action="continue")
+            assert "conflict: 1.txt (deleted by them)\n" in stopped, stopped
+            made.git("rm", "--quiet", "1.txt")
+            # Another message than git's does not say that it stands for the commit, so git tries once more.
+            await asking("create_commit", message="no step 1")
+        ended = await asking("continue_operation", action="continue")
+        assert "under way" not in ended, ended
+    own_commits = [] if by_hand else ["no step 1", "mine"]
+    reverts = ['Revert "step 2"', *(own_commits or ['Revert "step 1"']), 'Revert "step 0"', "step 2"]
+    assert made.git("log", f"-{len(reverts)}", "--format=%s").splitlines() == reverts
+    assert made.git("ls-files").split() == ["notes.txt", "side.txt"]
+
+
 @pytest.mark.parametrize("action", ["skip", "abort"])
 async def test_what_is_staged_where_a_pick_was_refused_is_not_thrown_away(action: str, tmp_path: Path) -> None:
     made = made_app(tmp_path)

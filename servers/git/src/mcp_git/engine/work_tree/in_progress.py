@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.program.git import Git
@@ -93,21 +94,33 @@ def find_unmade_commit(git: Git, repository: Repository, layout: Layout, cancel:
     commit = next(iter(_list_hashes(todo)), "")
     if not commit or "no-commit" in _read_notes(layout):
         return ""
-    head = git.find_hash(repository, "HEAD", cancel)
-    if last_head != head and (todo.startswith("revert") or _has_picked(git, repository, commit, last_head, cancel)):
-        return ""
-    return commit
+    if last_head == git.find_hash(repository, "HEAD", cancel):
+        return commit
+    # Behind the sign no text of a file is an option.
+    since = ["HEAD", f"^{last_head}"]
+    is_made = _has_reverted if todo.startswith("revert") else _has_picked
+    return "" if is_made(git, repository, commit, since, cancel) else commit
 
 
-def _has_picked(git: Git, repository: Repository, commit: str, start: str, cancel: CancelToken) -> bool:
-    """Whether somebody has picked a commit since `start`: that keeps its author and date, also with a conflict."""
+def _has_picked(git: Git, repository: Repository, commit: str, since: Sequence[str], cancel: CancelToken) -> bool:
+    """Whether somebody has picked a commit: that keeps its author and date, also with a conflict."""
 
     def list_origins(*span: str) -> list[str]:
         arguments = ["log", "--format=%an%x00%ae%x00%at", *span, "--"]
         return split_lines(git.run(repository, arguments, cancel, exit_codes=(0, 128)))
 
     origins = list_origins("--max-count=1", commit)
-    return bool(origins) and origins[0] in list_origins(f"{start}..HEAD")
+    return bool(origins) and origins[0] in list_origins(*since)
+
+
+def _has_reverted(git: Git, repository: Repository, commit: str, since: Sequence[str], cancel: CancelToken) -> bool:
+    """Whether somebody has reverted a commit, as git's message for that says.
+
+    Where another message was given, it is reverted again: that changes nothing, or shows its conflict once more.
+    """
+    search = ["--max-count=1", "--fixed-strings", f"--grep=reverts commit {commit}"]
+    arguments = ["log", "--format=%H", *search, *since, "--"]
+    return bool(git.run(repository, arguments, cancel, exit_codes=(0, 128)).stdout)
 
 
 def list_sequence_options(layout: Layout) -> list[str]:
