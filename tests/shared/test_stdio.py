@@ -514,6 +514,13 @@ def test_an_answer_of_a_user_is_read_as_php_writes_it(answer: Any, expected: Any
         assert parse(json.dumps(response).encode()).result == expected
 
 
+@pytest.mark.parametrize("method", ["notifications/initialized", "notifications/cancelled"])
+def test_a_notice_is_read_as_php_writes_it(method: str) -> None:
+    """The SDK passed over it, so that a session did not begin, or a call was not cancelled."""
+    notice = {"jsonrpc": "2.0", "method": method, "params": {"requestId": 1, "_meta": []}}
+    assert parse(json.dumps(notice).encode()).params == {"requestId": 1, "_meta": {}}
+
+
 @pytest.mark.parametrize("request_id", [b"7", b"7.0"])
 @pytest.mark.parametrize("value", [b"1" * 5000, b'"caf\xe9"', b"[" * 300 + b"]" * 300])
 def test_a_request_that_cannot_be_read_is_answered_where_its_sender_waits(request_id: bytes, value: bytes) -> None:

@@ -130,15 +130,8 @@ def parse(line: bytes) -> JSONRPCMessage:
         Malformed: `line` is not JSON, or not a JSON-RPC message.
     """
     message = _parse(line)
-    if isinstance(message, JSONRPCRequest) and message.params:
-        _restore_capabilities(message.method, message.params)
-        if message.params.get("_meta") == []:
-            message.params["_meta"] = {}
-        # From 2026-07-28 on the answers to the server's questions come in the next request.
-        answers: Any = message.params.get("inputResponses")
-        if isinstance(answers, dict):
-            for answer in cast("dict[str, Any]", answers).values():
-                _restore_answer(answer)
+    if isinstance(message, JSONRPCRequest | JSONRPCNotification) and message.params:
+        _restore_params(message.method, message.params)
     elif isinstance(message, JSONRPCResponse):
         _restore_answer(message.result)
     return message
@@ -372,6 +365,18 @@ def _normalize_cancelled_id(message: JSONRPCMessage) -> None:
     """Do the same for the id of the request that `message` cancels, if it cancels one."""
     if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled" and message.params:
         _normalize_id(message.params, "requestId")
+
+
+def _restore_params(method: str, params: dict[str, Any]) -> None:
+    """Write an object for each empty array that PHP writes for one, where there can be no array."""
+    _restore_capabilities(method, params)
+    if params.get("_meta") == []:
+        params["_meta"] = {}
+    # From 2026-07-28 on the answers to the server's questions come in the next request.
+    answers: Any = params.get("inputResponses")
+    if isinstance(answers, dict):
+        for answer in cast("dict[str, Any]", answers).values():
+            _restore_answer(answer)
 
 
 def _restore_capabilities(method: str, params: dict[str, Any]) -> None:
