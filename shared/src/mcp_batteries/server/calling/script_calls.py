@@ -260,13 +260,15 @@ class ScriptCalls:
         """Return which calls may have changed something, unless the caller reads the answers of all anyway."""
         notes: list[str] = []
         unprinted = _without_printed(self.changes, output)
-        # A number without those that were printed would be taken for all.
-        counts = Counter(change.call.name for change in self.changes if unprinted)
+        told: list[str] = []
+        if unprinted:
+            # A number without those that were printed would be taken for all.
+            counts = Counter(change.call.name for change in self.changes)
+            told += [f"{count} {name}" for name, count in counts.items()]
         failures = Counter(self.failed_changes)
         if failure := _FAILED_CALL.match(outcome.error):
             # The first line has told of it.
             failures[self.other_names.get(failure["name"], failure["name"])] -= 1
-        told = [f"{count} {name}" for name, count in counts.items()]
         told += [f"{count} {name} failed" for name, count in failures.items() if count > 0]
         if told:
             notes.append(f"calls that could change something: {', '.join(told)}")
