@@ -815,6 +815,24 @@ async def test_what_is_staged_where_a_pick_was_refused_is_not_thrown_away(action
     assert made.git("log", "-1", "--format=%s") == ("step 2\n" if action == "skip" else "first\n")
 
 
+async def test_own_changes_in_the_way_of_the_end_of_a_pick_can_be_put_aside(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    hashes = [made.commit(f"step {number}", {f"{number}.txt": "text\n"}) for number in range(3)]
+    made.git("switch", "--quiet", "topic")
+    made.write("1.txt", "mine\n")
+    async with serving("--write", made.path) as asking:
+        await asking("run_cherry_pick", rev=" ".join(hashes))
+        made.write("0.txt", "mine\n")
+        advice = "Nothing was changed. `run_stash` puts them aside"
+        assert advice in await asking("continue_operation", action="abort")
+        made.git("add", "0.txt")
+        for action in ("continue", "skip"):
+            assert advice in await asking("continue_operation", action=action)
+        await asking("run_stash", action="push")
+        assert "under way" not in await asking("continue_operation", action="abort")
+    assert made.git("show", "stash@{0}:0.txt") == (made.path / "1.txt").read_text() == "mine\n"
+
+
 async def test_a_refused_pick_is_made_with_the_options_of_the_others(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("switch", "--quiet", "--create", "side")

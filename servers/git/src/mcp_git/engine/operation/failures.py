@@ -51,7 +51,8 @@ _NEXT_MOVES = {
     "work there, or go to another branch there; where its folder is gone the user can `git worktree prune`.",
     "'refs/[^']*' exists; cannot create": "No name can lie below another: choose one that does not.",
     "is a merge but no -m option": "Pass `mainline`: 1 for what it brought to its first parent.",
-    "commit (?:your changes )?or stash": "`run_stash` puts them aside, and back with action=pop.",
+    "commit (?:your changes )?or stash|changes would be overwritten by|Could not reset index": "`run_stash` puts them "
+    "aside, and back with action=pop.",
     "unmerged files|is already in progress": "`continue_operation` ends what is under way, with action=abort as if it "
     "had not begun.",
     "empty commit set": "`list_commits` with this `rev` has what is in the range; its merges are only done with "
