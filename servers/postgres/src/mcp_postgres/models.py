@@ -480,8 +480,8 @@ def _format_column_facts(column: _Json, layout: _Layout, *, is_reference: bool) 
     if counted is not None:
         values = counted.text(is_reference=is_reference)
     else:
-        shown = {**column, "values": None} if is_reference else column
-        values = _format_shares(shown, _MAX_PROFILE_CHARACTERS if layout.is_profiled else _MAX_VALUE_CHARACTERS)
+        shown_column = {**column, "values": None} if is_reference else column
+        values = _format_shares(shown_column, _MAX_PROFILE_CHARACTERS if layout.is_profiled else _MAX_VALUE_CHARACTERS)
     if values:
         facts += f" ({values})"
     if column["comment"] and layout.is_profiled:

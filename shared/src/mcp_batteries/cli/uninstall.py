@@ -267,13 +267,13 @@ def _is_empty(config_format: ConfigFormat, text: str) -> bool:
 
 def _keep_replaced(target: Target, entry: Entry) -> list[Path]:
     """Return the copies of the file that hold what the entry replaced, and have the others removed."""
-    kept: list[Path] = []
+    kept_backups: list[Path] = []
     for backup in backups_of(target.notes.folder, target.name).values():
         if _has_replaced(target, entry, backup):
-            kept.append(backup)
+            kept_backups.append(backup)
         else:
             target.notes.remove(backup.name)
-    return kept
+    return kept_backups
 
 
 def _has_replaced(target: Target, entry: Entry, backup: Path) -> bool:

@@ -260,18 +260,18 @@ class ScriptCalls:
         """Return which calls may have changed something, unless the caller reads the answers of all anyway."""
         notes: list[str] = []
         unprinted = _without_printed(self.changes, output)
-        told: list[str] = []
+        call_counts: list[str] = []
         if unprinted:
             # A number without those that were printed would be taken for all.
             counts = Counter(change.call.name for change in self.changes)
-            told += [f"{count} {name}" for name, count in counts.items()]
+            call_counts += [f"{count} {name}" for name, count in counts.items()]
         failures = Counter(self.failed_changes)
         if failure := _FAILED_CALL.match(outcome.error):
             # The first line has told of it.
             failures[self.other_names.get(failure["name"], failure["name"])] -= 1
-        told += [f"{count} {name} failed" for name, count in failures.items() if count > 0]
-        if told:
-            notes.append(f"calls that could change something: {', '.join(told)}")
+        call_counts += [f"{count} {name} failed" for name, count in failures.items() if count > 0]
+        if call_counts:
+            notes.append(f"calls that could change something: {', '.join(call_counts)}")
         if outcome.error and unprinted:
             also = "" if len(unprinted) == len(self.changes) else ", and what the output below tells"
             notes.append(f"made already, so leave them out of the next script{also}:\n{_list_changes(unprinted)}")
@@ -300,10 +300,10 @@ class ScriptCalls:
 def _format_call(call: Call) -> str:
     """Return a call as a script writes it, long arguments cut."""
     arguments = well_formed(json.dumps(call.arguments, ensure_ascii=False))
-    shown = truncate_utf8(arguments, _MAX_ARGUMENTS_BYTES)
-    if shown != arguments:
-        shown += "..."
-    return f"{call.name}({shown})"
+    shown_arguments = truncate_utf8(arguments, _MAX_ARGUMENTS_BYTES)
+    if shown_arguments != arguments:
+        shown_arguments += "..."
+    return f"{call.name}({shown_arguments})"
 
 
 def _without_printed(changes: Sequence[_Change], output: str) -> list[_Change]:

@@ -112,16 +112,16 @@ def is_empty_result(lines: str) -> bool:
     return not lines or _EMPTY_ROW.fullmatch(lines) is not None
 
 
-def describe_absent_values(column: str, literals: Sequence[str], known: Sequence[str]) -> str:
+def describe_absent_values(column: str, literals: Sequence[str], all_values: Sequence[str]) -> str:
     """Say that no row has values, and which there are; empty where these are too many or too long to be listed.
 
     Args:
         column: as SQL spells it, with its table.
         literals: the absent values.
-        known: all values of the column, as SQL writes them.
+        all_values: all values of the column, as SQL writes them.
     """
-    if not literals or not 0 < len(known) <= MAX_KNOWN_VALUES:
+    if not literals or not 0 < len(all_values) <= MAX_KNOWN_VALUES:
         return ""
-    if any(len(value) > MAX_VALUE_CHARACTERS for value in known):
+    if any(len(value) > MAX_VALUE_CHARACTERS for value in all_values):
         return ""
-    return f"`{column}` is never {' or '.join(literals)}, only {', '.join(known)}"
+    return f"`{column}` is never {' or '.join(literals)}, only {', '.join(all_values)}"

@@ -236,17 +236,17 @@ async def _name_tables(session: Session, missing: MissingName, sql: str, similar
     """Return which tables and views there are with their columns, where one of these is missing and no alias."""
     if missing.kind not in ("relation", "column") or "missing FROM-clause" in missing.failure:
         return ""
-    listed = await fetch_json(session, _RELATIONS_WITH_COLUMNS, to_compact_json(similar), sql)
-    named = [table for table in listed["tables"] if _names_table(sql, table)]
-    tables: dict[str, list[str]] = listed["tables"]
-    if listed["total"] > suggestions.MAX_NAMED_TABLES:
+    found_tables = await fetch_json(session, _RELATIONS_WITH_COLUMNS, to_compact_json(similar), sql)
+    named = [table for table in found_tables["tables"] if _names_table(sql, table)]
+    tables: dict[str, list[str]] = found_tables["tables"]
+    if found_tables["total"] > suggestions.MAX_NAMED_TABLES:
         tables = {table: columns for table, columns in tables.items() if table in (*similar, *named)}
-    return suggestions.name_tables(tables, [*similar, *named], listed["total"])
+    return suggestions.name_tables(tables, [*similar, *named], found_tables["total"])
 
 
-def _names_table(sql: str, spelled: str) -> bool:
+def _names_table(sql: str, table: str) -> bool:
     """Return whether a statement names a table, with or without its schema."""
-    last_part = _LAST_PART.search(spelled)
+    last_part = _LAST_PART.search(table)
     assert last_part is not None, "a spelled name has a part"
     name = unquote_identifier(last_part[0])
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.I) is not None

@@ -65,7 +65,7 @@ class _Column(NamedTuple):
         oid: the table's, in digits.
         schema: the table's, without quotes.
         relation: the table without its schema and without quotes.
-        spelled: the column, as SQL spells it.
+        sql_name: the column, as SQL spells it.
         name: the same without quotes.
         is_number: whether its values are integers.
     """
@@ -74,7 +74,7 @@ class _Column(NamedTuple):
     oid: str
     schema: str
     relation: str
-    spelled: str
+    sql_name: str
     name: str
     is_number: bool
 
@@ -96,10 +96,10 @@ async def find_absent_values(run_within: RunWithin, read_page: ReadPage, databas
     try:
         async with asyncio.timeout(_SECONDS):
             for column in await run_within(partial(_find_columns, sql=sql, comparisons=comparisons)):
-                known = await _read_values(read_page, database, column)
+                all_values = await _read_values(read_page, database, column)
                 for comparison in comparisons:
                     if comparison.column.lower() == column.name.lower() and comparison.may_be_of(column.relation, sql):
-                        notes.append(_describe_absent(column, comparison, known))
+                        notes.append(_describe_absent(column, comparison, all_values))
     except (TimeoutError, Problem):
         # The result is right without a note.
         pass
@@ -123,26 +123,26 @@ async def _find_columns(session: Session, sql: str, comparisons: Sequence[Compar
 
 async def _read_values(read_page: ReadPage, database: Database, column: _Column) -> list[str | None]:
     """Return the first different values of a column, as texts; of long ones only so much that they are seen to be."""
-    value = f"pg_catalog.left({column.spelled}::text, {MAX_VALUE_CHARACTERS + 1})"
+    value = f"pg_catalog.left({column.sql_name}::text, {MAX_VALUE_CHARACTERS + 1})"
     sql = f"SELECT DISTINCT {value} FROM {column.table} LIMIT {MAX_KNOWN_VALUES + 1}"
     page = await read_page(internal_statement(database, sql))
     rows: list[list[Any]] = [json.loads(line) for line in page.lines.split("\n") if line]
     return [cell for (cell,) in rows]
 
 
-def _describe_absent(column: _Column, comparison: Comparison, known: Sequence[str | None]) -> str:
+def _describe_absent(column: _Column, comparison: Comparison, all_values: Sequence[str | None]) -> str:
     """Return a note on the literals that are no values of the column; empty where all are, or there is none to tell."""
-    if MASK in known:
+    if MASK in all_values:
         return ""
-    values = {_to_comparable(value, is_number=column.is_number) for value in known if value is not None}
+    values = {_to_comparable(value, is_number=column.is_number) for value in all_values if value is not None}
     absent: list[str] = []
     for literal in dict.fromkeys(comparison.literals):
         value = _to_comparable(_read_literal(literal), is_number=column.is_number)
         if value is not None and value not in values:
             absent.append(literal)
     are_texts = comparison.literals[0].startswith("'")
-    spelled = [_spell_value(value, is_text=are_texts) for value in known]
-    return to_one_line(describe_absent_values(f"{column.table}.{column.spelled}", absent, spelled))
+    sql_values = [_spell_value(value, is_text=are_texts) for value in all_values]
+    return to_one_line(describe_absent_values(f"{column.table}.{column.sql_name}", absent, sql_values))
 
 
 def _to_comparable(text: str, *, is_number: bool) -> str | Decimal | None:

@@ -65,14 +65,14 @@ def _find_in_table(database: Database, table: str, comparison: Comparison) -> st
     rows = database.run_internal(
         f"SELECT quote(v), {are_equal} FROM (SELECT DISTINCT {name} AS v FROM {source} LIMIT {MAX_KNOWN_VALUES + 1})"
     )
-    known: list[str] = []
+    all_values: list[str] = []
     present: set[str] = set()
-    for spelled, *matches in rows:
+    for sql_value, *matches in rows:
         # A text that is not UTF-8 is bytes; a view has the mask of a table's column.
-        if not isinstance(spelled, str) or spelled == f"'{MASK}'":
+        if not isinstance(sql_value, str) or sql_value == f"'{MASK}'":
             return ""
-        known.append(spelled)
+        all_values.append(sql_value)
         present.update(literal for literal, is_equal in zip(comparison.literals, matches, strict=True) if is_equal)
     label = f"{spell_identifier(table)}.{spell_identifier(column)}"
     absent = [literal for literal in dict.fromkeys(comparison.literals) if literal not in present]
-    return describe_absent_values(label, absent, known)
+    return describe_absent_values(label, absent, all_values)
