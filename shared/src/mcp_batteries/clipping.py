@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["DEFAULT_PAGE_BYTES", "clip", "share_bytes", "truncate_utf8"]
+__all__ = ["DEFAULT_PAGE_BYTES", "clip", "count_fitting", "share_bytes", "truncate_utf8"]
 
 # Text bytes of one answer unless the caller asks otherwise: every measured host passes as much on whole.
 DEFAULT_PAGE_BYTES = 10_000
@@ -18,6 +18,16 @@ def clip(text: str, limit: int, next_move: str) -> str:
     if len(text) <= limit:
         return text
     return f"[truncated: {limit} of {len(text)} characters; {next_move}]\n{text[:limit]}"
+
+
+def count_fitting(lines: Sequence[str], max_bytes: int) -> int:
+    """Return how many of the first lines have `max_bytes` bytes of UTF-8 together; the first always fits."""
+    used_bytes = 0
+    for number, line in enumerate(lines):
+        used_bytes += len(line.encode())
+        if number and used_bytes > max_bytes:
+            return number
+    return len(lines)
 
 
 def share_bytes(sizes: Sequence[int], max_bytes: int) -> list[int]:

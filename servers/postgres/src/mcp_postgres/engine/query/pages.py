@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 
 import psycopg
 
-from mcp_batteries.clipping import share_bytes
+from mcp_batteries.clipping import count_fitting, share_bytes
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.sql.language.compared_values import MAX_KNOWN_VALUES, is_empty_result
@@ -304,7 +304,7 @@ class ResultPages:
     def _make_page(self, result: _Result, name: str | None, shown_rows: int, limit: int, max_bytes: int) -> RowPage:
         """Return the page behind `shown_rows` of a result, which is kept where there are more."""
         start = shown_rows - result.first_row
-        row_count = _count_fitting(result.lines[start : start + limit], max_bytes)
+        row_count = count_fitting(result.lines[start : start + limit], max_bytes)
         cursor = None
         if result.has_more or start + row_count < len(result.lines):
             name = name or secrets.token_urlsafe(9)
@@ -353,16 +353,6 @@ def _count_page_bytes(result: _Result | str, limit: int) -> int:
     if isinstance(result, str):
         return 0
     return sum(len(line.encode()) for line in result.lines[:limit])
-
-
-def _count_fitting(lines: Sequence[str], max_bytes: int) -> int:
-    """Return how many of the lines fit; the first always does."""
-    used = 0
-    for number, line in enumerate(lines):
-        used += len(line.encode())
-        if number and used > max_bytes:
-            return number
-    return len(lines)
 
 
 async def _begin_part(session: Session, deadline: float, *, is_last: bool) -> None:

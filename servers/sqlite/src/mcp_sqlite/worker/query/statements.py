@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from mcp_batteries.clipping import share_bytes
+from mcp_batteries.clipping import count_fitting, share_bytes
 from mcp_batteries.sql.language.compared_values import is_empty_result
 from mcp_batteries.sql.language.suggestions import suggest_similar
 from mcp_sqlite.worker.connection.authorizer import Mode, find_closed_module_in_full_join
@@ -136,7 +136,7 @@ def _shorten_page(result: dict[str, Any], max_bytes: int, spool: str) -> None:
     """
     cuts: list[int] = result.pop("cuts")
     lines = [f"{line}\n" for line in result["lines"].split("\n")[:-1]]
-    count = _count_fitting(lines, max_bytes)
+    count = count_fitting(lines, max_bytes)
     if count < len(lines):
         if "rest" not in result:
             with open(spool, "xb", buffering=_SPOOL_BUFFER_BYTES) as file:
@@ -147,16 +147,6 @@ def _shorten_page(result: dict[str, Any], max_bytes: int, spool: str) -> None:
         result["cut"] = sum(cuts[:count])
         result["more"] = True
     result["offset"] = len(_join_spooled(cuts[:count], lines[:count]))
-
-
-def _count_fitting(lines: Sequence[str], max_bytes: int) -> int:
-    """Return how many of the lines fit; the first always does."""
-    used_bytes = 0
-    for number, line in enumerate(lines):
-        used_bytes += len(line.encode())
-        if number and used_bytes > max_bytes:
-            return number
-    return len(lines)
 
 
 def _join_spooled(cuts: Sequence[int], lines: Sequence[str]) -> bytes:
