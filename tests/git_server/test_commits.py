@@ -377,14 +377,19 @@ async def test_picks_pass_over_what_is_there_already_also_after_a_conflict(tmp_p
     assert made.git("rev-parse", "HEAD") == start
 
 
-@pytest.mark.parametrize("tool", ["run_cherry_pick", "revert_commit"])
-async def test_a_range_with_a_merge_is_done_without_it(tool: str, tmp_path: Path) -> None:
-    made = made_app(tmp_path)
+def merge_side(made: Made) -> None:
+    """Merge a branch of one commit into `main`, which has got one of its own."""
     made.git("switch", "--quiet", "--create", "side")
     made.commit("on the side", {"one.txt": "text\n"})
     made.git("switch", "--quiet", "main")
     made.commit("on main", {"two.txt": "text\n"})
     made.git("merge", "--quiet", "--no-ff", "--message", "Both", "side")
+
+
+@pytest.mark.parametrize("tool", ["run_cherry_pick", "revert_commit"])
+async def test_a_range_with_a_merge_is_done_without_it(tool: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    merge_side(made)
     merge = made.git("rev-parse", "--short", "HEAD").strip()
     made.git("switch", "--quiet", "--create", "other", "main" if tool == "revert_commit" else "main~2")
     async with serving("--write", made.path) as asking:
@@ -610,11 +615,7 @@ async def test_several_picks_that_are_refused_at_once_leave_nothing_under_way(
 
 async def test_several_commits_with_a_merge_are_refused_before_one_is_made(tmp_path: Path) -> None:
     made = made_app(tmp_path)
-    made.git("switch", "--quiet", "--create", "side")
-    made.commit("on the side", {"one.txt": "text\n"})
-    made.git("switch", "--quiet", "main")
-    made.commit("on main", {"two.txt": "text\n"})
-    made.git("merge", "--quiet", "--no-ff", "--message", "Both", "side")
+    merge_side(made)
     made.git("switch", "--quiet", "topic")
     async with serving("--write", made.path) as asking:
         refused = await asking("run_cherry_pick", rev="main~1 main")
@@ -835,11 +836,7 @@ async def test_own_changes_in_the_way_of_the_end_of_a_pick_can_be_put_aside(tmp_
 
 async def test_a_refused_pick_is_made_with_the_options_of_the_others(tmp_path: Path) -> None:
     made = made_app(tmp_path)
-    made.git("switch", "--quiet", "--create", "side")
-    made.commit("on the side", {"one.txt": "text\n"})
-    made.git("switch", "--quiet", "main")
-    made.commit("on main", {"two.txt": "text\n"})
-    made.git("merge", "--quiet", "--no-ff", "--message", "Both", "side")
+    merge_side(made)
     made.git("switch", "--quiet", "topic")
     made.write("one.txt", "mine\n")
     async with serving("--write", made.path) as asking:
