@@ -708,11 +708,11 @@ def _explain_less(commit: _ListedCommit, source: _ListedCommit) -> str:
     return ", the rest was here already"
 
 
-def _pair_moved(lost: Collection[bytes], new: Collection[bytes]) -> Mapping[bytes, bytes]:
-    """Return by the path of a file in a picked commit where the branch has it, as far as the names are alike."""
+def _pair_moved(source_paths: Collection[bytes], branch_paths: Collection[bytes]) -> Mapping[bytes, bytes]:
+    """Return by the path of a file in a picked commit where the branch has it, if one file there has its name."""
     moved: dict[bytes, bytes] = {}
-    for path in lost:
-        candidates = [other for other in new if other.rpartition(b"/")[2] == path.rpartition(b"/")[2]]
+    for path in source_paths:
+        candidates = [other for other in branch_paths if os.path.basename(other) == os.path.basename(path)]
         if len(candidates) == 1:
             moved[path] = candidates[0]
     return moved
