@@ -38,8 +38,9 @@ _PRINTING_SECONDS = 0.02
 _MAX_ARGUMENTS_CHARACTERS = 1_000_000
 _ARGUMENTS_TOO_LONG = json.dumps({"error": f"its arguments have more than {_MAX_ARGUMENTS_CHARACTERS:,} characters"})
 
-# What a script finds defined; the second has the names of the functions, twice, yet to be filled in.
+# What a script finds defined; the last has the names of the functions, twice, yet to be filled in.
 _TEXTS = Path(__file__).with_name("texts.js")
+_FORMS = Path(__file__).with_name("forms.js")
 _PRELUDE = Path(__file__).with_name("prelude.js")
 # Lines of errors are counted from here for the prelude, and from 1 for the script.
 _FIRST_LINE = 1_000_000
@@ -83,7 +84,8 @@ class _Script:
         context.add_callable("__print", self._print)
         prelude = _PRELUDE.read_text("utf-8")
         prelude = prelude.replace("FUNCTIONS", json.dumps(functions)).replace("REPORTING", json.dumps(reporting))
-        context.eval("\n" * _FIRST_LINE + _TEXTS.read_text("utf-8") + prelude)
+        library_source = _TEXTS.read_text("utf-8") + _FORMS.read_text("utf-8") + prelude
+        context.eval("\n" * _FIRST_LINE + library_source)
         try:
             context.eval(_BEGIN + script + _END)
             while context.execute_pending_job():

@@ -76,10 +76,10 @@ _Calls = Annotated[
     list[dict[str, dict[str, Any]]], Field(min_length=1, max_length=MAX_CALLS, description=_FORM_OF_CALLS)
 ]
 _FORM_OF_SCRIPTS = (
-    "JavaScript, up to 500 calls. `TOOL({ARGUMENTS})` returns its exact text, up to 1 MB, with whole "
-    "paths in `.lines()`; a read's first line in brackets is its `.remark`. "
-    "`TOOL.all({ARGUMENTS})` returns an array of all, whatever `limit`: lines, or objects where a tool answers in JSON "
-    "rows. Failures throw: catch them in loops; compare by `===`."
+    "JavaScript. `TOOL({ARGUMENTS})` returns its exact text, with whole paths in `.lines()`; a read's first line in "
+    "brackets is its `.remark`. `TOOL.all({ARGUMENTS})` returns an array of all, whatever `limit`: lines, or objects "
+    "where a tool answers in JSON rows. `count_forms(LINES or ROWS)` is one of each form with its count. "
+    "Failures throw: catch them in loops; compare by `===`."
 )
 _ScriptText = Annotated[str, Field(max_length=_MAX_SCRIPT_CHARACTERS, description=f"Or {_FORM_OF_SCRIPTS}")]
 
@@ -235,8 +235,8 @@ class CallReadingTools(_Batch):
     ) -> CallToolResult:
         """Make several calls of reading tools in turn.
 
-        With `script` only what it `print`s comes back: find, count and compare at once, and print examples of what
-        fits no pattern, instead of a look first.
+        With `script` only what it `print`s comes back: find, count and compare at once, and print `count_forms` of
+        data, not its lines.
         """
         return await self.call_or_run(calls or (), script, max_bytes)
 

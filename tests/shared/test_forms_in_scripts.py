@@ -1,0 +1,90 @@
+"""`count_forms` shows a script how texts are written."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mcp_batteries.scripts.runner import run_script
+
+pytestmark = pytest.mark.anyio
+
+
+async def _refuse(name: str, arguments: Mapping[str, Any]) -> str:
+    raise AssertionError(f"{name} was called with {arguments}")
+
+
+async def count_forms(items: Any) -> list[str]:
+    outcome = await run_script(f"print(count_forms({json.dumps(items)}))", [], _refuse, 60)
+    assert not outcome.error
+    return outcome.output.splitlines()
+
+
+async def test_few_texts_are_told_as_they_are_the_most_frequent_first() -> None:
+    assert await count_forms(["b", "a", "b", " b", ""]) == ["[5 texts, 4 forms]", "2x b", "1x a", '1x " b"', '1x ""']
+
+
+async def test_a_text_is_its_lines() -> None:
+    assert await count_forms("a\r\nb\r\na\r\n") == ["[3 texts, 2 forms]", "2x a", "1x b"]
+
+
+async def test_many_texts_are_alike_but_for_numbers() -> None:
+    lines = [f"2026-11-{day:02} web{day % 3} took {day * 37} ms" for day in range(1, 31)]
+    assert await count_forms([*lines, "web2 was down"]) == [
+        "[31 texts, 2 forms, alike but for numbers]",
+        "30x 2026-11-01 web1 took 37 ms",
+        "1x web2 was down",
+    ]
+
+
+async def test_or_but_for_words_and_numbers() -> None:
+    names = ["Ana", "Bo", "Chen", "Dora", "Élise", "Фёдор", "Gil", "Hana", "Ida", "Jo", "Kim", "Lea", "Mo", "Nia"]
+    lines = [f"Customer: {name} {name}son, {number}" for number, name in enumerate(names)]
+    assert await count_forms([*lines, "Customer = Zoe"]) == [
+        "[15 texts, 2 forms, alike but for words and numbers]",
+        "14x Customer: Ana Anason, 0",
+        "1x Customer = Zoe",
+    ]
+
+
+async def test_of_too_many_forms_the_most_frequent_and_the_rarest_are_told() -> None:
+    lines = ["-" * length for length in range(1, 31) for _ in range(31 - length)]
+    title, *forms = await count_forms(lines)
+    assert title == "[465 texts, 30 forms, alike but for words and numbers]"
+    assert [form.split()[0] for form in forms] == [
+        *(f"{count}x" for count in range(30, 22, -1)),
+        "(243",
+        *("4x", "3x", "2x", "1x"),
+    ]
+    assert forms[8] == "(243 of 18 forms between)"
+
+
+async def test_rows_are_told_by_column() -> None:
+    rows = [{"region": region, "amount": f"{number}.50"} for number, region in enumerate(["North", "South "] * 10)]
+    assert await count_forms([*rows, {"region": None, "day": "1 May"}]) == [
+        "[21 rows]",
+        'region: 10x North | 10x "South " | 1x null',
+        "amount (in 20 rows, alike but for numbers): 20x 0.50",
+        "day (in 1 rows): 1x 1 May",
+    ]
+
+
+async def test_what_is_no_text_is_told_as_one_and_long_texts_are_cut() -> None:
+    assert await count_forms([1, [2], 1, {"a": 3}]) == ["[4 texts, 3 forms]", "2x 1", "1x [2]", '1x {"a":3}']
+    assert await count_forms(["y" * 1000]) == ["[1 texts, 1 forms]", f"1x {'y' * 100}..."]
+    assert await count_forms([]) == ["[0 texts, 0 forms]"]
+    assert await count_forms("") == ["[0 texts, 0 forms]"]
+
+
+async def test_many_lines_take_little_time_and_the_longest_of_a_page_too() -> None:
+    script = """
+      const lines = Array.from({length: 50000}, (_, n) => `${n} GET /orders/${n % 977} user=${n % 91} ${n % 400}ms`);
+      print(count_forms([...lines, "a ".repeat(100000), "1".repeat(200000), ".".repeat(200000)]));
+    """
+    outcome = await run_script(script, [], _refuse, 60)
+    assert not outcome.error
+    assert outcome.output.splitlines()[:2] == [
+        "[50003 texts, 4 forms, alike but for numbers]",
+        "50000x 0 GET /orders/0 user=0 0ms",
+    ]
