@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["DEFAULT_PAGE_BYTES", "clip", "count_fitting", "share_bytes", "truncate_utf8"]
+__all__ = ["DEFAULT_PAGE_BYTES", "clip", "count_fitting", "cut_middle", "share_bytes", "truncate_utf8"]
 
 # Text bytes of one answer unless the caller asks otherwise: every measured host passes as much on whole.
 DEFAULT_PAGE_BYTES = 10_000
@@ -28,6 +28,23 @@ def count_fitting(lines: Sequence[str], max_bytes: int) -> int:
         if number and used_bytes > max_bytes:
             return number
     return len(lines)
+
+
+def cut_middle(text: str, max_bytes: int) -> tuple[str, str]:
+    """Return the beginning and the end of a text that has more than `max_bytes` bytes of UTF-8; whole lines if it can.
+
+    The beginning has two thirds of the bytes.
+    """
+    data = text.encode("utf-8", "replace")
+    end_bytes = max_bytes // 3
+    beginning = data[: max_bytes - end_bytes]
+    end = data[len(data) - end_bytes :]
+    if b"\n" in beginning:
+        beginning = beginning[: beginning.rindex(b"\n") + 1]
+    # The line end of the last line begins no other.
+    if b"\n" in end[:-1]:
+        end = end[end.index(b"\n") + 1 :]
+    return beginning.decode("utf-8", "ignore"), end.decode("utf-8", "ignore")
 
 
 def share_bytes(sizes: Sequence[int], max_bytes: int) -> list[int]:

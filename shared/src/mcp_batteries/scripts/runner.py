@@ -20,7 +20,7 @@ from mcp_batteries.processes.python_child import child_environment, python_comma
 from mcp_batteries.scripts.answer_form import answering_rows
 from mcp_batteries.scripts.next_page import next_page_arguments
 
-__all__ = ["Answer", "FunctionFailed", "Outcome", "ReadList", "run_script"]
+__all__ = ["Answer", "FunctionFailed", "Outcome", "ReadList", "ScriptEnded", "run_script"]
 
 # Of all that a script prints; the rest is left out.
 _MAX_OUTPUT_CHARACTERS = 1_000_000
@@ -32,6 +32,10 @@ _TOP_FOLDER = os.path.abspath(os.sep)
 
 class FunctionFailed(Exception):
     """Raised by a function of a script; the script can catch it, with its text."""
+
+
+class ScriptEnded(Exception):
+    """Raised by a function of a script to end it, with its text; no script catches it."""
 
 
 class Answer(NamedTuple):
@@ -143,8 +147,12 @@ async def _run(start: Mapping[str, Any], call: Function, outcome: Outcome) -> No
                 case {"name": str(name), "arguments": str(arguments), "wants_rows": bool(wants_rows)} if (
                     name in start["functions"]
                 ):
-                    with answering_rows(wants_rows):
-                        message = await _answer(call, name, arguments)
+                    try:
+                        with answering_rows(wants_rows):
+                            message = await _answer(call, name, arguments)
+                    except ScriptEnded as ending:
+                        outcome.error = str(ending)
+                        return
                 case _:
                     outcome.error = _PROCESS_ENDED
                     return

@@ -18,6 +18,7 @@ __all__ = [
     "CALL_TOOLS",
     "MAX_CALLS",
     "MAX_SCRIPT_CALLS",
+    "MAX_SERVICE_CALLS",
     "RUN_SCRIPT",
     "called_tools",
     "count_calls",
@@ -36,7 +37,9 @@ CALL_TOOL = "call_tool"
 # Calls in one `call_tools`.
 MAX_CALLS = 20
 # Calls in one script; before it runs nobody knows how many it makes.
-MAX_SCRIPT_CALLS = 500
+MAX_SCRIPT_CALLS = 5000
+# Those of them that ask a service, which counts what its user asks.
+MAX_SERVICE_CALLS = 500
 # Calls inside calls: `call_tools`, in it `call_tool`, in it the tool.
 _MAX_DEPTH = 3
 # What models call the arguments of a call inside another, when they don't call them so.

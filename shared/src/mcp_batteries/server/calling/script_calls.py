@@ -12,13 +12,19 @@ from typing import Any, NamedTuple
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent
 
-from mcp_batteries.clipping import truncate_utf8
+from mcp_batteries.clipping import cut_middle, truncate_utf8
 from mcp_batteries.errors import well_formed
 from mcp_batteries.scripts.next_page import NEXT_PAGE
 from mcp_batteries.scripts.runner import Answer as ScriptAnswer
-from mcp_batteries.scripts.runner import FunctionFailed, Outcome, ReadList, run_script
+from mcp_batteries.scripts.runner import FunctionFailed, Outcome, ReadList, ScriptEnded, run_script
 from mcp_batteries.server.calling.arguments import normalize_name
-from mcp_batteries.server.calling.call_params import CALL_TOOL, CALL_TOOLS, MAX_SCRIPT_CALLS, RUN_SCRIPT
+from mcp_batteries.server.calling.call_params import (
+    CALL_TOOL,
+    CALL_TOOLS,
+    MAX_SCRIPT_CALLS,
+    MAX_SERVICE_CALLS,
+    RUN_SCRIPT,
+)
 from mcp_batteries.server.calling.inner_calls import Answer, Call, make_call
 from mcp_batteries.server.calling.results import answering_script
 
@@ -96,6 +102,7 @@ class ScriptCalls:
 
     Attributes:
         count: how many calls were made.
+        service_count: how many of them asked a service.
         failed: how many of them failed.
         last: the last of them.
         changes: the calls that can change something and did not fail.
@@ -110,6 +117,7 @@ class ScriptCalls:
     can_change: Callable[[Call], bool]
     names: ToolNames = field(default_factory=ToolNames)
     count: int = 0
+    service_count: int = 0
     failed: int = 0
     last: Call | None = None
     changes: list[_Change] = field(default_factory=list["_Change"])
@@ -126,8 +134,8 @@ class ScriptCalls:
         functions = [*self._functions, *self.other_names]
         reporting = [name for name in functions if self.can_change(Call(self.other_names.get(name, name), {}))]
         outcome = await run_script(script, functions, self._make, seconds, reporting)
-        output = truncate_utf8(outcome.output, max_bytes)
-        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, output)]
+        output = _cut_output(outcome, max_bytes)
+        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, max_bytes)]
         text = "\n".join([*(f"[{note}]" for note in notes), output])
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
@@ -150,19 +158,15 @@ class ScriptCalls:
 
         Raises:
             FunctionFailed: The call is refused, or failed.
+            ScriptEnded: The script has made all calls that it may.
         """
         if name in self.other_names:
             arguments = {**self.names.imply_arguments(name), **arguments}
             name = self.other_names[name]
         call = Call(name, arguments)
-        if self.count == MAX_SCRIPT_CALLS:
-            raise FunctionFailed(
-                f"a script makes at most {MAX_SCRIPT_CALLS} calls; search, or name several in one call"
-            )
         if refusal := self.refuse(call):
             raise FunctionFailed(f"it {refusal}")
-        self.count += 1
-        self.last = call
+        self._count(call)
         if self.can_change(call):
             self.unfinished = name
         with answering_script() as script_answer:
@@ -175,6 +179,20 @@ class ScriptCalls:
             raise FunctionFailed(answer.text.rstrip("\n"))
         self._note_pages(call, answer.text)
         return ScriptAnswer(answer.text, script_answer.printed_text(answer.text))
+
+    def _count(self, call: Call) -> None:
+        """Count a call before it is made.
+
+        Raises:
+            ScriptEnded: The script has made all that it may.
+        """
+        tool = self.table.get(call.name)
+        asks_service = tool is not None and not _is_local(tool)
+        if self.count == MAX_SCRIPT_CALLS or (asks_service and self.service_count == MAX_SERVICE_CALLS):
+            raise ScriptEnded("it may make no more calls; search, or name several in one call")
+        self.count += 1
+        self.service_count += asks_service
+        self.last = call
 
     def _note_change(self, call: Call, answer: Answer) -> None:
         """Remember a call that can change something."""
@@ -353,6 +371,11 @@ def _is_bounded(call: Call, tool: Tool) -> bool:
     return False
 
 
+def _is_local(tool: Tool) -> bool:
+    """Return whether a tool asks no service beyond this machine."""
+    return tool.annotations is not None and not tool.annotations.open_world_hint
+
+
 def _read_page_bounds(tool: Tool) -> dict[str, int]:
     """Return the arguments that bound a page of a tool's answer, each with its greatest value.
 
@@ -361,8 +384,7 @@ def _read_page_bounds(tool: Tool) -> dict[str, int]:
     # The schema that models get has no such far bounds.
     properties = tool.fn_metadata.arg_model.model_json_schema()["properties"]
     names = ["max_bytes"]
-    is_local = tool.annotations is not None and not tool.annotations.open_world_hint
-    if is_local and "cursor" in properties:
+    if _is_local(tool) and "cursor" in properties:
         names += _ROW_BOUNDS
     return {name: properties[name].get("maximum", _MAX_PAGE_BYTES) for name in names if name in properties}
 
@@ -373,12 +395,26 @@ def _without_fence(script: str) -> str:
     return script if fenced is None else fenced["code"]
 
 
-def _describe_output(outcome: Outcome, output: str) -> list[str]:
-    """Say what of the output of a script is missing in the answer."""
-    shown_bytes = len(output.encode())
-    printed_bytes = len(outcome.output.encode()) + outcome.left_out
-    if printed_bytes > shown_bytes:
-        return [f"cut: {shown_bytes:,} of {printed_bytes:,} bytes that it printed; print less, or raise max_bytes"]
-    if not outcome.error and not output:
+def _printed_bytes(outcome: Outcome) -> int:
+    return len(outcome.output.encode()) + outcome.left_out
+
+
+def _cut_output(outcome: Outcome, max_bytes: int) -> str:
+    """Return what a script printed; of more than `max_bytes` the beginning and the end, since that often sums up."""
+    if _printed_bytes(outcome) <= max_bytes:
+        return outcome.output
+    if outcome.left_out:
+        return truncate_utf8(outcome.output, max_bytes)
+    beginning, end = cut_middle(outcome.output, max_bytes)
+    left_out_bytes = _printed_bytes(outcome) - len(beginning.encode()) - len(end.encode())
+    return "\n".join([beginning.removesuffix("\n"), f"[{left_out_bytes:,} bytes left out here]", end])
+
+
+def _describe_output(outcome: Outcome, max_bytes: int) -> list[str]:
+    """Say whether something of the output of a script is missing in the answer."""
+    printed_bytes = _printed_bytes(outcome)
+    if printed_bytes > max_bytes:
+        return [f"cut: {max_bytes:,} of {printed_bytes:,} bytes that it printed; print less, or raise max_bytes"]
+    if not outcome.error and not outcome.output:
         return ["the script printed nothing"]
     return []
