@@ -144,14 +144,17 @@
   // The engine hands over a string that was put together as an object, so it goes as JSON, which is written whole.
   // An empty text among others is one of the script's own.
   const showAmongOthers = (value) => (value === "" ? "" : show(value));
-  // Lines of an array are below what is printed before it, and above the rest. A blank behind a text that ends in a line
+  // Lines of an array, and an answer with its first line, are below what is printed before, and above the rest. A blank behind a text that ends in a line
   // end would read as the first character of the next.
   const joinShown = (values) => {
     let text = "";
+    let wasApart = false;
     values.forEach((value, number) => {
-      const isApart = [value, values[number - 1]].some((one) => toPrintedLines(one) !== undefined);
-      if (number > 0 && !text.endsWith("\n")) text += isApart ? "\n" : " ";
-      text += showAmongOthers(value);
+      const shown = showAmongOthers(value);
+      const isApart = toPrintedLines(value) !== undefined || shown.startsWith(".remark: ");
+      if (number > 0 && !text.endsWith("\n")) text += isApart || wasApart ? "\n" : " ";
+      text += shown;
+      wasApart = isApart;
     });
     return text;
   };
