@@ -9,10 +9,17 @@
   const withoutNumbers = (text) => text.replace(/\d+/g, "9");
   const WORDS = /\d*\p{L}[\p{L}\p{M}\d_]*/gu;
   const withoutWords = (text) => withoutNumbers(text.replace(WORDS, "a")).replace(/a(?:[,.]? +a)+/g, "a");
+  // As in `Due: 1 May`, `rate = 5` and `Partner | Borg AB`.
+  const LABEL = /^[^:=|]{1,40}[:=|]/;
+  const withoutWordsBehindLabel = (text) => {
+    const [label] = LABEL.exec(text) ?? [""];
+    return withoutNumbers(label) + withoutWords(text.slice(label.length));
+  };
   // From the finest on; the first that finds few forms is taken, else the last.
   const LEVELS = [
     {name: "", formOf: (text) => text},
     {name: "alike but for numbers", formOf: withoutNumbers},
+    {name: "alike but for numbers and words behind a label", formOf: withoutWordsBehindLabel},
     {name: "alike but for words and numbers", formOf: withoutWords},
   ];
 
@@ -38,7 +45,7 @@
   };
 
   // Blanks at the ends of a text would not be seen, and a line end would end the line.
-  const HIDDEN = /^$|^\s|\s$|[\0-\x1f\x7f-\x9f\u2028\u2029]/;
+  const HIDDEN = /^$|^\s|\s$|[\0-\x08\n-\x1f\x7f-\x9f\u2028\u2029]/;
   const showText = (text) => {
     const shown = text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}...` : text;
     return HIDDEN.test(shown) ? stringify(shown) : shown;
