@@ -29,7 +29,18 @@ def world(oracle: Oracle) -> dict[int, dict[str, Any]]:
             found[name] = [{"name": label} for label in value] if name == "labels" else value
         return Reply(200, found)
 
+    def change_labels(seen: Seen) -> Reply:
+        number, _, name = seen.path.removeprefix(f"{HERE}/").replace("/labels", "").partition("/")
+        labels = issues[int(number)]["labels"]
+        if seen.verb == "POST":
+            labels += [{"name": name} for name in seen.json["labels"]]
+        else:
+            labels.remove({"name": name})
+        return Reply(200, labels)
+
     oracle.respond("PATCH", f"{HERE}/[345]", change)
+    oracle.respond("POST", f"{HERE}/[345]/labels", change_labels)
+    oracle.respond("DELETE", f"{HERE}/[345]/labels/.*", change_labels)
     oracle.respond("GET", f"{HERE}/[345]", lambda seen: Reply(200, issues[int(seen.path.rpartition("/")[2])]))
     return issues
 
@@ -52,7 +63,8 @@ async def test_the_first_call_only_shows_what_would_change(oracle: Oracle) -> No
         # What was done as it was asked is only counted.
         assert "data" not in done
         assert {seen.json["state"] for seen in oracle.sent("PATCH")} == {"closed"}
-        assert [seen.json["labels"] for seen in oracle.sent("PATCH")] == [["bug"]] * 3
+        assert [seen.json["labels"] for seen in oracle.sent("POST", "/labels$")] == [["bug"]] * 3
+        assert [seen.path for seen in oracle.sent("DELETE")] == [f"{HERE}/4/labels/old"]
         again = await call(client, "edit_issue", **NUMBERS, labels=["+bug"], state="closed")
         assert {row[2] for row in again["data"]["rows"]} == {"nothing"}
 
@@ -288,12 +300,14 @@ async def test_each_issue_may_have_values_of_its_own(oracle: Oracle) -> None:
         done = await call(client, "edit_issue", **wishes, dry_run=False)
     assert done["done"] == "Changed and commented on 3 of 3 issues."
     assert "data" not in done
-    assert [(seen.json["labels"], seen.json.get("state")) for seen in oracle.sent("PATCH")] == [
-        (["bug"], None), (["wish"], None), (["question"], "closed"),
+    assert {number: [label["name"] for label in found["labels"]] for number, found in issues.items()} == {
+        3: ["bug"], 4: ["wish"], 5: ["question"],
+    }  # fmt: skip
+    assert issues[5]["milestone"] == 1 and issues[5]["state"] == "closed"
+    assert [seen.json["body"] for seen in oracle.sent("POST", "/comments$")] == ["Sorted.", "Thanks!", "Sorted."]
+    assert [seen.verb for seen in oracle.seen if seen.verb != "GET"] == [
+        "POST", "POST", "POST", "POST", "DELETE", "POST", "PATCH",
     ]  # fmt: skip
-    assert issues[5]["milestone"] == 1
-    assert [seen.json["body"] for seen in oracle.sent("POST")] == ["Sorted.", "Thanks!", "Sorted."]
-    assert [seen.verb for seen in oracle.seen if seen.verb != "GET"] == ["POST", "PATCH"] * 3
 
 
 @pytest.mark.anyio
@@ -359,7 +373,7 @@ async def test_none_takes_all_names_away(oracle: Oracle) -> None:
         assert oracle.sent("PATCH")[-1].json == {"labels": []}
         # A label may be called so, too.
         await call(client, "edit_issue", **O, number=3, labels="+none")
-        assert oracle.sent("PATCH")[-1].json == {"labels": ["none"]}
+        assert oracle.sent("POST")[-1].json == {"labels": ["none"]}
 
 
 @pytest.mark.anyio

@@ -237,7 +237,11 @@ async def test_signs_add_and_remove(oracle: Oracle) -> None:
     oracle.answer("GET", "/repos/octo/app/issues/3", now)
     async with served(oracle, "--write") as client:
         await call(client, "edit_issue", **O, number=3, labels=["+ready", "-triage", "+bug"], assignees=["+hubot"])
-        assert oracle.sent("PATCH")[-1].json == {"labels": ["bug", "ready"], "assignees": ["ada", "hubot"]}
+        assert [seen.json for seen in oracle.sent("POST")] == [{"labels": ["ready"]}, {"assignees": ["hubot"]}]
+        assert [seen.path for seen in oracle.sent("DELETE")] == ["/repos/octo/app/issues/3/labels/Triage"]
+        await call(client, "edit_issue", **O, number=3, assignees=["-Ada", "-nobody"])
+        assert oracle.sent("DELETE")[-1].json == {"assignees": ["ada"]}
+        assert not oracle.sent("PATCH")
         await call(client, "edit_issue", **O, number=3, labels=["only"])
         assert oracle.sent("PATCH")[-1].json == {"labels": ["only"]}
         await call(client, "edit_issue", **O, number=3, labels=[])

@@ -206,7 +206,7 @@ async def test_an_issue_is_closed_for_its_reason_and_keeps_its_labels(oracle: Or
         await call(client, "edit_issue", **O, number=3, state="closed", state_reason="not_planned")
         assert oracle.sent("PATCH", "/issues/3$")[-1].json == {"state": "closed", "state_reason": "not_planned"}
         await call(client, "edit_issue", **O, number=3, labels=["+duplicate"])
-    assert oracle.sent("PATCH", "/issues/3$")[-1].json == {"labels": ["windows", "p1", "duplicate"]}
+    assert oracle.sent("POST", "/issues/3/labels$")[-1].json == {"labels": ["duplicate"]}
 
 
 @pytest.mark.reported("github/github-mcp-server#2368")
@@ -373,7 +373,7 @@ async def test_one_call_labels_the_issues_of_a_milestone(oracle: Oracle) -> None
         change: dict[str, Any] = {"labels": ["+priority/high"], "dry_run": False}
         done = await call(client, "edit_issue", **O, number=numbers[0], numbers=numbers[1:], **change)
     assert done["done"] == "Changed 2 of 2 issues."
-    assert [seen.json["labels"] for seen in oracle.sent("PATCH")] == [["kept", "priority/high"]] * 2
+    assert [seen.json["labels"] for seen in oracle.sent("POST", "/labels$")] == [["priority/high"]] * 2
 
 
 @pytest.mark.reported("cli/cli#13835")
@@ -813,3 +813,39 @@ async def test_a_branch_of_open_pull_requests_is_not_deleted(oracle: Oracle) -> 
         oracle.answer("GET", f"{HERE}/pulls", {"message": "Resource not accessible"}, status=403)
         result = await client.call_tool("delete_branch", {**O, "branch": "old"})
         assert not result.is_error and "closes is not known" in text_of(result)
+
+
+@pytest.mark.reported("actions/labeler#763")
+@pytest.mark.reported("open-component-model/open-component-model#2267")
+@pytest.mark.reported("getsentry/eng-pipes#585")
+@pytest.mark.parametrize("field", ["labels", "assignees"])
+async def test_what_a_bot_adds_meanwhile_stays(field: str, oracle: Oracle) -> None:
+    names, key = ["kept", "old"], {"labels": "name", "assignees": "login"}[field]
+
+    def shown() -> list[dict[str, str]]:
+        return [{key: name} for name in names]
+
+    def comment(seen: Seen) -> Reply:
+        # A bot that reads the comment is faster than the next request.
+        names.append("by-bot")
+        return Reply(201, {**sample("issues/create-comment"), "body": seen.json["body"]})
+
+    def change(seen: Seen) -> Reply:
+        last = seen.path.rpartition("/")[2]
+        changed_names = seen.json[field] if seen.body else [last]
+        if seen.verb == "PATCH":
+            names[:] = changed_names
+        elif seen.verb == "POST":
+            names.extend(changed_names)
+        else:
+            names[:] = [name for name in names if name not in changed_names]
+        return Reply(200, shown() if "/labels" in seen.path else issue(3, **{field: shown()}))
+
+    oracle.respond("GET", f"{HERE}/issues/3", lambda seen: Reply(200, issue(3, **{field: shown()})))
+    oracle.respond("POST", f"{HERE}/issues/3/comments", comment)
+    for verb in ("PATCH", "POST", "DELETE"):
+        oracle.respond(verb, f"{HERE}/issues/3(/{field}(/.*)?)?", change)
+    async with served(oracle, "--write") as client:
+        wishes: dict[str, Any] = {field: ["+new", "-old"], "add_comment": "/triage"}
+        done = await call(client, "edit_issue", **O, number=3, **wishes)
+    assert names == ["kept", "by-bot", "new"] == done["data"][field]

@@ -36,6 +36,7 @@ __all__ = [
     "NO_CONTENT",
     "Api",
     "ApiResponse",
+    "AppliedChanges",
     "CachedAnswer",
     "FollowedAnswers",
     "partial_success",
@@ -473,6 +474,33 @@ def partial_success(done: str, fix: str) -> Generator[None]:
         if problem.fix == MAYBE_DONE:
             raise Conflict(f"{done}, the rest perhaps not: {problem.failure}", MAYBE_DONE) from problem
         raise Conflict(f"{done}, the rest is not: {problem.failure}", fix, status=problem.status) from problem
+
+
+@dataclass
+class AppliedChanges:
+    """What of an edit of several requests is done already, in the words of an error."""
+
+    number: int
+    names: list[str] = field(default_factory=list[str])
+
+    @contextmanager
+    def step(self, name: str) -> Generator[None]:
+        """Have what goes wrong in the block say what was changed before, if anything was; else put down `name`."""
+        with self._reported():
+            yield
+        self.names.append(f"`{name}`")
+
+    @contextmanager
+    def _reported(self) -> Generator[None]:
+        if not self.names:
+            yield
+            return
+        verb = "is"
+        if len(self.names) > 1:
+            verb = "are"
+        done = f"{', '.join(self.names)} of #{self.number} {verb} changed"
+        with partial_success(done, "Call again with what is left."):
+            yield
 
 
 def select_paging_params(position: Mapping[str, Any]) -> dict[str, str]:

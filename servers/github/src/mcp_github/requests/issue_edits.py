@@ -9,13 +9,13 @@ from typing import Any, cast
 from mcp_batteries.errors import Problem
 from mcp_batteries.progress import report_progress
 from mcp_github.call_context import current_call
-from mcp_github.client.api import Api, partial_success
+from mcp_github.client.api import Api, AppliedChanges, partial_success
 from mcp_github.listing.columns import ISSUE
 from mcp_github.listing.projections import pick, pluck
 from mcp_github.models import Done
 from mcp_github.policy import Repo, WriteRepo
 from mcp_github.requests.batches import apply_to_each, tabulate_remarkable
-from mcp_github.requests.name_changes import has_signs, merge_names
+from mcp_github.requests.name_changes import NameDifference, compare_names, has_signs
 
 __all__ = ["IssueEdit", "apply_edits", "describe_issue", "issue_done", "issue_path", "preview_edits"]
 
@@ -58,17 +58,49 @@ class IssueEdit:
         """Comment on an issue, then change it; return what GitHub's answer says of it."""
         if not self.changes:
             return {"number": number, "html_url": await self._add_comment(api, number)}
-        changes = await self._resolve(api, number)
         if self.comment is None:
-            return await self._change(api, number, changes)
+            return await self._change(api, number)
         await self._add_comment(api, number)
         with partial_success(f"#{number} has the comment", "Call again without `add_comment`."):
-            return await self._change(api, number, changes)
+            return await self._change(api, number)
 
-    async def _change(self, api: Api, number: int, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _change(self, api: Api, number: int) -> Mapping[str, Any]:
+        """Change one issue, lists of names first: whoever hears that it is closed sees those that it is to have."""
         path, description = issue_path(self.repo, number), describe_issue(self.repo, number)
-        response = await api.write("PATCH", path, description, changes, repo=self.repo)
+        values = dict(self.changes)
+        signed_lists = {field: values.pop(field) for field in _NAME_LISTS if has_signs(self.changes.get(field))}
+        issue: Mapping[str, Any] = {}
+        if signed_lists:
+            issue = (await api.get(path, description, internal=True)).data
+        applied = AppliedChanges(number)
+        for field, names in signed_lists.items():
+            difference = compare_names(_current_names(issue, field), names)
+            with applied.step(field):
+                issue = {**issue, **await self._change_names(api, number, field, difference)}
+        if not values:
+            return issue
+        with applied.step("values"):
+            response = await api.write("PATCH", path, description, values, repo=self.repo)
         return response.data
+
+    async def _change_names(self, api: Api, number: int, field: str, difference: NameDifference) -> Mapping[str, Any]:
+        """Add names to a list of an issue and take others off it; return the list as GitHub answers it.
+
+        A whole list would undo what others, such as a bot that reads the comment, have changed in it meanwhile.
+        """
+        path, description = f"{issue_path(self.repo, number)}/{field}", describe_issue(self.repo, number)
+        answer: Any = None
+        if difference.added:
+            answer = (await api.write("POST", path, description, {field: difference.added}, repo=self.repo)).data
+        for removal_path, body in _list_removals(api, path, field, difference.removed):
+            answer = (await api.write("DELETE", removal_path, description, body, repo=self.repo)).data
+        match answer:
+            case list():
+                return {field: answer}
+            case dict():
+                return {field: answer[field]}
+            case _:
+                return {}
 
     async def _add_comment(self, api: Api, number: int) -> str | None:
         """Comment on an issue; return the comment's address."""
@@ -82,18 +114,6 @@ class IssueEdit:
         """The columns of an issue that show what was changed, but for texts, which the caller has."""
         names = [_COLUMNS_OF_FIELDS.get(name, name) for name in self.changes]
         return [name for name in names if name in ISSUE.getters and name not in _TEXTS]
-
-    async def _resolve(self, api: Api, number: int) -> dict[str, Any]:
-        """Return the changes with all names that there are to be in the place of +name and -name."""
-        changes = dict(self.changes)
-        if not any(has_signs(changes.get(field)) for field in _NAME_LISTS):
-            return changes
-        path, description = issue_path(self.repo, number), describe_issue(self.repo, number)
-        issue = await api.get(path, description, internal=True)
-        for field in _NAME_LISTS:
-            if has_signs(changes.get(field)):
-                changes[field] = merge_names(_current_names(issue.data, field), changes[field])
-        return changes
 
     def list_differences(self, issue: Mapping[str, Any]) -> list[str]:
         """Return what would be different of an issue, each as a few words."""
@@ -112,7 +132,7 @@ class IssueEdit:
     def _describe_difference(self, issue: Mapping[str, Any], field: str, value: Any) -> str:
         """Return how a field would differ; empty if it is as it shall be."""
         if field in _NAME_LISTS:
-            return _name_difference(_current_names(issue, field), cast("Sequence[str]", value))
+            return _describe_names(_current_names(issue, field), cast("Sequence[str]", value))
         if field == "milestone":
             if pick(issue, "milestone.number") == value:
                 return ""
@@ -190,14 +210,19 @@ def _current_value(issue: Mapping[str, Any], field: str) -> Any:
     return cast("dict[str, Any]", value).get("name")
 
 
-def _name_difference(current: Sequence[str], wished: Sequence[str]) -> str:
+def _list_removals(api: Api, path: str, field: str, names: Sequence[str]) -> list[tuple[str, Any]]:
+    """Return path and body of the requests that take names off a list of an issue; GitHub takes labels one by one."""
+    if field == "labels":
+        return [(f"{path}/{api.policy.label(name).path}", None) for name in names]
+    if not names:
+        return []
+    return [(path, {field: names})]
+
+
+def _describe_names(current: Sequence[str], wished: Sequence[str]) -> str:
     """Return which names would come and go, as +name and -name."""
-    after = merge_names(current, wished)
-    keys_before = {name.lower() for name in current}
-    keys_after = {name.lower() for name in after}
-    words = [f"+{name}" for name in after if name.lower() not in keys_before]
-    words += [f"-{name}" for name in current if name.lower() not in keys_after]
-    return " ".join(words)
+    difference = compare_names(current, wished)
+    return " ".join([*(f"+{name}" for name in difference.added), *(f"-{name}" for name in difference.removed)])
 
 
 def _value_difference(field: str, current: Any, value: Any) -> str:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid
 from mcp_github.client.api import Api
 
-__all__ = ["has_signs", "merge_names", "resolve_names"]
+__all__ = ["NameDifference", "compare_names", "has_signs", "resolve_names"]
+
+
+class NameDifference(NamedTuple):
+    """Names that come, and names that go."""
+
+    added: Sequence[str]
+    removed: Sequence[str]
 
 
 def has_signs(names: Sequence[str] | None) -> bool:
@@ -15,7 +23,21 @@ def has_signs(names: Sequence[str] | None) -> bool:
     return any(name[:1] in ("+", "-") for name in names or ())
 
 
-def merge_names(current: Sequence[str], changes: Sequence[str]) -> Sequence[str]:
+def compare_names(current: Sequence[str], changes: Sequence[str]) -> NameDifference:
+    """Return which names `changes` add to `current` and which they take away; case does not count.
+
+    Raises:
+        Invalid: some have a sign and others have none.
+    """
+    after = _merge_names(current, changes)
+    keys_before = {name.lower() for name in current}
+    keys_after = {name.lower() for name in after}
+    added = [name for name in after if name.lower() not in keys_before]
+    removed = [name for name in current if name.lower() not in keys_after]
+    return NameDifference(added, removed)
+
+
+def _merge_names(current: Sequence[str], changes: Sequence[str]) -> Sequence[str]:
     """Return `current` after `changes`: `+name` adds, `-name` removes, plain names replace everything.
 
     Raises:

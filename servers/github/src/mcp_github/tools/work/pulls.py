@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, cast
 
@@ -15,7 +13,7 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, 
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
-from mcp_github.client.api import Api, ApiResponse, partial_success
+from mcp_github.client.api import Api, ApiResponse, AppliedChanges, partial_success
 from mcp_github.client.polling import MAX_WAIT_SECONDS
 from mcp_github.listing.columns import PULL, REVIEW
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes
@@ -28,7 +26,7 @@ from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_c
 from mcp_github.requests.graphql_queries import DRAFT, READY
 from mcp_github.requests.issue_filters import LabelFilter, resolve_milestone_filter
 from mcp_github.requests.merge_when_ready import merge_when_ready
-from mcp_github.requests.name_changes import merge_names, resolve_names
+from mcp_github.requests.name_changes import compare_names, resolve_names
 from mcp_github.requests.pull_facts import GRAPHQL_COLUMNS, add_pull_facts, add_pull_links
 from mcp_github.requests.pulls_as_issues import PullsAsIssues
 from mcp_github.requests.review import reviews, threads
@@ -91,33 +89,6 @@ def _check_count(count: int) -> int:
 _SORT = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
 OptionalBase = Annotated[Ref | None, trusted(Policy.ref), Field(description="Branch")]
 LineComments = Annotated[list[ReviewComment], trusted(Policy.review_comments), Field(description="On lines")]
-
-
-@dataclass
-class _AppliedChanges:
-    """What of an edit of several requests is done already, in the words of an error."""
-
-    number: int
-    names: list[str] = field(default_factory=list[str])
-
-    @contextmanager
-    def step(self, name: str) -> Generator[None]:
-        """Have what goes wrong in the block say what was changed before, if anything was; else put down `name`."""
-        with self._reported():
-            yield
-        self.names.append(f"`{name}`")
-
-    @contextmanager
-    def _reported(self) -> Generator[None]:
-        if not self.names:
-            yield
-            return
-        verb = "is"
-        if len(self.names) > 1:
-            verb = "are"
-        done = f"{', '.join(self.names)} of #{self.number} {verb} changed"
-        with partial_success(done, "Call again with what is left."):
-            yield
 
 
 @tool("List pull requests", toolset="pull_requests", open_world=True, view=views.ISSUES)
@@ -312,7 +283,7 @@ async def edit_pull_request(
     pull = (await _fetch(api, repo, number, internal=True)).data
     if update_branch:
         _require_served_source(api, pull, number)
-    applied = _AppliedChanges(number)
+    applied = AppliedChanges(number)
     if changes:
         response = await api.write("PATCH", _path(repo, number), _describe(repo, number), changes, repo=repo)
         pull = response.data
@@ -501,14 +472,9 @@ async def _change_reviewers(
     api: Api, repo: WriteRepo, number: int, pull: Mapping[str, Any], reviewers: Sequence[str]
 ) -> None:
     """Ask those of `reviewers` who are not asked yet, and no longer those who are not among them."""
-    current = _requested_reviewers(repo, pull)
-    wished = merge_names(current, reviewers)
-    current_keys = {name.lower() for name in current}
-    wished_keys = {name.lower() for name in wished}
-    added = [name for name in wished if name.lower() not in current_keys]
-    removed = [name for name in current if name.lower() not in wished_keys]
-    await _send_reviewers(api, "POST", repo, number, added)
-    await _send_reviewers(api, "DELETE", repo, number, removed)
+    difference = compare_names(_requested_reviewers(repo, pull), reviewers)
+    await _send_reviewers(api, "POST", repo, number, difference.added)
+    await _send_reviewers(api, "DELETE", repo, number, difference.removed)
 
 
 async def _send_reviewers(
