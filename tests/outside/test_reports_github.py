@@ -849,3 +849,21 @@ async def test_what_a_bot_adds_meanwhile_stays(field: str, oracle: Oracle) -> No
         wishes: dict[str, Any] = {field: ["+new", "-old"], "add_comment": "/triage"}
         done = await call(client, "edit_issue", **O, number=3, **wishes)
     assert names == ["kept", "by-bot", "new"] == done["data"][field]
+
+
+@pytest.mark.reported("MarcusJellinghaus/mcp-workspace#251")
+@pytest.mark.reported("cli/cli#11739")
+async def test_a_text_that_was_cut_is_not_written_back(oracle: Oracle) -> None:
+    oracle.answer("GET", f"{HERE}/issues/3", issue(3, body="x" * 20_000))
+    gist_file = {"filename": "a.txt", "content": "y" * 1000, "size": 2_000_000, "truncated": True}
+    oracle.answer("GET", "/gists/aa5a315d61ae9438b18d", {**sample("gists/get"), "files": {"a.txt": gist_file}})
+    async with served(oracle, "--write", "--toolsets", "all", "--flow", "off") as client:
+        body = (await call(client, "get_issue", **O, number=3))["data"]["body"]
+        for tool, more in (("edit_issue", {"number": 3}), ("edit_comment", {"comment": 5})):
+            said = await refused(client, tool, **O, **more, body=body + "\n")
+            assert "must be a whole text" in said and "fields=body alone" in said
+        gist = {"gist": "aa5a315d61ae9438b18d"}
+        texts = (await call(client, "get_gist", **gist))["data"]["texts"]
+        assert "ends where an answer was cut" in await refused(client, "write_gist", **gist, texts=texts)
+        await call(client, "edit_issue", **O, number=3, body="It was cut: “… [3 more characters]”, and is no more.")
+    assert not oracle.sent("PATCH", "/gists") and len(oracle.sent("PATCH")) == 1

@@ -19,6 +19,7 @@ __all__ = [
     "clip",
     "clip_note",
     "clip_note_of_rows",
+    "is_clipped",
     "pick",
     "pluck",
     "same_names",
@@ -33,6 +34,8 @@ Getter = str | Callable[[Item], Any]
 # Of a text inside a list.
 _MAX_TEXT_CHARACTERS = 1500
 _CLIP_END = " more characters]"
+# How a text ends that an answer cut, be it a gist's.
+_CLIPPED = re.compile(r"… \[(?:\d+ more characters|cut, \d+ bytes)\]\s*\Z")
 # What GitHub's interfaces call a column of ours.
 _COLUMNS_BY_OTHER_NAME = {
     "user": "author", "html_url": "url", "label": "labels", "assignee": "assignees", "is_draft": "draft",
@@ -151,6 +154,11 @@ class _Clip:
 def clip(path: str, limit: int = _MAX_TEXT_CHARACTERS) -> Getter:
     """Return a getter of the text at `path`, cut with a word about it; whole as the only column, and in a script."""
     return _Clip(path, limit)
+
+
+def is_clipped(text: str) -> bool:
+    """Return whether a text ends where an answer cut it: written back, it would replace the whole one."""
+    return _CLIPPED.search(text) is not None
 
 
 def clip_note(values: Iterable[Any]) -> str | None:

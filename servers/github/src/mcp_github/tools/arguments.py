@@ -23,7 +23,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.fields import EMPTY_COUNTS, in_header
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.polling import MAX_WAIT_SECONDS, Poller
-from mcp_github.listing.projections import Projection
+from mcp_github.listing.projections import Projection, is_clipped
 from mcp_github.number_forms import REPO_ADDRESS, leave_out_zero
 from mcp_github.policy import (
     DeleteReleaseRepo,
@@ -265,6 +265,13 @@ def _check_not_empty(text: str | None) -> str | None:
     return text
 
 
+def _check_body(text: str | None) -> str | None:
+    """Refuse a text that is too long, or that ends where an answer cut it."""
+    if text is not None and is_clipped(text):
+        raise ValueError("must be a whole text, not one that an answer cut (fields=body alone reads it whole)")
+    return _at_most(_MAX_BODY_CHARACTERS)(text)
+
+
 _REPO_FIELD = Field(description="owner/name", json_schema_extra=in_header("Repo"))
 _UNQUOTED = BeforeValidator(_strip_quotes)
 RepoName = Annotated[Repo, trusted(Policy.repo), _UNQUOTED, _REPO_FIELD]
@@ -333,7 +340,7 @@ _TITLE_FITS = AfterValidator(_at_most(_MAX_TITLE_CHARACTERS))
 Title = Annotated[FreeText, _TITLE_FIELD, AfterValidator(_check_not_empty), _TITLE_FITS]
 OptionalTitle = Annotated[FreeText | None, _TITLE_FIELD, _TITLE_FITS]
 _BODY_FIELD = Field(description="Markdown")
-_BODY_FITS = AfterValidator(_at_most(_MAX_BODY_CHARACTERS))
+_BODY_FITS = AfterValidator(_check_body)
 Body = Annotated[FreeText, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
 CommentText = Annotated[FreeText | None, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
 OptionalBody = Annotated[FreeText | None, _BODY_FIELD, _BODY_FITS, EMPTY_COUNTS]

@@ -15,7 +15,7 @@ from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api
 from mcp_github.invisible import escape_path, unescape_path
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
-from mcp_github.listing.projections import Item, Projection, same_names
+from mcp_github.listing.projections import Item, Projection, is_clipped, same_names
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Gist, Owner, Policy
 from mcp_github.safety.taint import GISTS
@@ -113,6 +113,8 @@ def _to_files(texts: Mapping[str, str | None]) -> dict[str, Any]:
     for name, text in texts.items():
         file = None
         if text is not None:
+            if is_clipped(text):
+                raise Invalid(f"The text of {quote(name)} ends where an answer was cut.", "Pass the whole text.")
             file = {"content": text}
         files[unescape_path(name)] = file
     return files
