@@ -8,7 +8,7 @@ import pytest
 from github_server.oracle import Oracle, Seen
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served, text_of
-from github_server.world import SHA, branch, changed, file, issue, no_workflow_runs, not_found, sample
+from github_server.world import OTHER_SHA, SHA, branch, changed, file, issue, no_workflow_runs, not_found, sample
 
 pytestmark = pytest.mark.anyio
 
@@ -867,3 +867,14 @@ async def test_a_text_that_was_cut_is_not_written_back(oracle: Oracle) -> None:
         assert "ends where an answer was cut" in await refused(client, "write_gist", **gist, texts=texts)
         await call(client, "edit_issue", **O, number=3, body="It was cut: “… [3 more characters]”, and is no more.")
     assert not oracle.sent("PATCH", "/gists") and len(oracle.sent("PATCH")) == 1
+
+
+@pytest.mark.reported("fastify/website#36")
+@pytest.mark.reported("WICG/webcomponents#273")
+@pytest.mark.reported("wei/pull#548")
+async def test_a_branch_that_loses_commits_says_where_it_was(oracle: Oracle) -> None:
+    branch(oracle, "main", SHA)
+    branch(oracle, "old", OTHER_SHA)
+    async with served(oracle, "--write", "--force", "--toolsets", "all", "--flow", "off") as client:
+        done = await call(client, "move_branch", **O, branch="main", ref="old", force=True)
+    assert f"it was at {SHA}" in done["done"] and done["data"]["old_sha"] == SHA

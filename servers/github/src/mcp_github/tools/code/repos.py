@@ -429,8 +429,13 @@ async def move_branch(api: Api, *, repo: ForceRepoName, branch: BranchName, ref:
     """Point a branch at `ref`; only `force` loses commits. For a new one use `create_branch`."""
     sha = await resolve_sha(api, repo, ref)
     await refuse_workflows(api, repo, sha)
+    # Nobody else can say by which name the commits are found that the branch loses.
+    old_sha = await find_head(api, repo, branch)
     await api.write("PATCH", _branch_path(branch, repo), _describe(branch, repo), {"sha": sha, "force": force})
-    return Done(done=f"Branch {branch.name} is at {sha} now.", data={"branch": branch.name, "sha": sha})
+    return Done(
+        done=f"Branch {branch.name} is at {sha} now; it was at {old_sha}.",
+        data={"branch": branch.name, "sha": sha, "old_sha": old_sha},
+    )
 
 
 def _to_resource(file: BinaryFile) -> EmbeddedResource:
