@@ -878,3 +878,29 @@ async def test_a_branch_that_loses_commits_says_where_it_was(oracle: Oracle) -> 
     async with served(oracle, "--write", "--force", "--toolsets", "all", "--flow", "off") as client:
         done = await call(client, "move_branch", **O, branch="main", ref="old", force=True)
     assert f"it was at {SHA}" in done["done"] and done["data"]["old_sha"] == SHA
+
+
+@pytest.mark.reported("electron/electron#37864")
+@pytest.mark.reported("knative/infra#201")
+@pytest.mark.reported("BerriAI/litellm#30005")
+@pytest.mark.parametrize(
+    ("tag", "latest", "stays"),
+    [
+        ("v21.4.4", "v24.0.0", True), ("v24.0.1", "v24.0.0", False), ("1.9.0", "1.10.0", True),
+        ("cli-1.0.0", "lib-3.0.0", False), ("nightly", "v24.0.0", False),
+    ],
+)  # fmt: skip
+async def test_an_older_version_does_not_become_the_latest(tag: str, latest: str, stays: bool, oracle: Oracle) -> None:
+    branch(oracle)
+    oracle.answer("GET", f"{HERE}/releases/latest", {**sample("repos/get-release"), "tag_name": latest})
+    draft = {**sample("repos/get-release"), "tag_name": tag, "draft": True, "prerelease": False}
+    oracle.answer("GET", f"{HERE}/releases/tags/{tag}", draft)
+    async with served(oracle, "--write", "--releases", "--toolsets", "all", "--flow", "off") as client:
+        published = [await call(client, "edit_release", **O, tag=tag, draft=False)]
+        not_found(oracle, "GET", f"{HERE}/releases/tags/{tag}")
+        published.append(await call(client, "create_release", **O, tag=tag, draft=False))
+        for more in ({"draft": True}, {"draft": False, "prerelease": True}):
+            await call(client, "create_release", **O, tag=tag, **more)
+    sent = [seen.json.get("make_latest") for seen in [*oracle.sent("PATCH"), *oracle.sent("POST")]]
+    assert sent == (["false", "false", None, None] if stays else [None] * 4)
+    assert all((f"{latest} stays the latest" in done["done"]) is stays for done in published)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
 from mcp_github.listing.projections import clip, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy, Ref, Repo, WriteRepo
-from mcp_github.requests.release_commits import refuse_unseen_commit
+from mcp_github.requests.release_commits import find_later_release, refuse_unseen_commit
 from mcp_github.tools.arguments import (
     Cursor,
     DeleteReleaseRepoName,
@@ -99,8 +100,13 @@ async def create_release(
         target = ref.name
         release["target_commitish"] = target
     await refuse_unseen_commit(api, repo, tag, target)
-    response = await api.write("POST", f"{repo.path}/releases", _describe(repo, tag), release, repo=repo)
-    return _done(repo, "Created", response.data)
+    latest = None
+    if _may_be_latest(release):
+        latest = await find_later_release(api, repo, tag)
+    response = await api.write(
+        "POST", f"{repo.path}/releases", _describe(repo, tag), release | _not_latest(latest), repo=repo
+    )
+    return _done(repo, "Created", response.data, latest)
 
 
 @tool("Change a release", toolset="releases", gate="releases", effect="destroy", open_world=True)
@@ -122,9 +128,12 @@ async def edit_release(
     if draft is False:
         # GitHub makes the tag only now, perhaps where somebody else had it point.
         await refuse_unseen_commit(api, repo, tag, release.data.get("target_commitish"))
+    latest = None
+    if _may_be_latest({**release.data, **changes}) and not _may_be_latest(release.data):
+        latest = await find_later_release(api, repo, tag)
     path = f"{repo.path}/releases/{int(release.data['id'])}"
-    response = await api.write("PATCH", path, _describe(repo, tag), changes, repo=repo)
-    return _done(repo, "Changed", response.data)
+    response = await api.write("PATCH", path, _describe(repo, tag), changes | _not_latest(latest), repo=repo)
+    return _done(repo, "Changed", response.data, latest)
 
 
 @tool("Delete a release", toolset="releases", gate=("releases", "delete"), effect="destroy", open_world=True)
@@ -154,10 +163,28 @@ async def _find(api: Api, repo: Repo, tag: Ref | None, *, internal: bool = False
         raise
 
 
-def _done(repo: WriteRepo, verb: str, release: dict[str, Any]) -> Done:
+def _may_be_latest(release: Mapping[str, Any]) -> bool:
+    return not release.get("draft") and not release.get("prerelease")
+
+
+def _not_latest(latest: str | None) -> dict[str, str]:
+    """Return what a request says to leave `latest` the latest release; GitHub would take the one it publishes."""
+    if latest is None:
+        return {}
+    return {"make_latest": "false"}
+
+
+def _done(repo: WriteRepo, verb: str, release: dict[str, Any], latest: str | None) -> Done:
+    """Return the result of a write that GitHub answered with a release.
+
+    Args:
+        latest: the tag of the release that stays the latest, because its version is later; None if there is none.
+    """
     tag = release.get("tag_name")
     uri = f"{repo.uri}/releases/{tag}"
     sentence = f"{verb} release {tag}."
+    if latest is not None:
+        sentence += f" {latest} stays the latest."
     if release.get("draft"):
         sentence += " It is a draft: `edit_release` with draft=false publishes it."
     return Done(done=sentence, uri=uri, url=release.get("html_url"))
