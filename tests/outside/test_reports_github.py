@@ -1,6 +1,8 @@
 """What users reported of other servers of GitHub, tried on mcp-github with answers of our own."""
 
 import base64
+import time
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -904,3 +906,18 @@ async def test_an_older_version_does_not_become_the_latest(tag: str, latest: str
     sent = [seen.json.get("make_latest") for seen in [*oracle.sent("PATCH"), *oracle.sent("POST")]]
     assert sent == (["false", "false", None, None] if stays else [None] * 4)
     assert all((f"{latest} stays the latest" in done["done"]) is stays for done in published)
+
+
+@pytest.mark.reported("octokit/plugin-throttling.js#599")
+@pytest.mark.reported("gofri/go-github-ratelimit#47")
+@pytest.mark.parametrize("hours_ahead", [-1, 1])
+async def test_a_limit_ends_by_the_clock_of_github(hours_ahead: int, oracle: Oracle) -> None:
+    server_time = time.time() - hours_ahead * 3600
+    headers = {
+        "x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(server_time) + 120),
+        "date": formatdate(server_time, usegmt=True),
+    }  # fmt: skip
+    oracle.answer("GET", f"{HERE}/issues", {"message": "API rate limit exceeded"}, status=403, headers=headers)
+    async with served(oracle) as client:
+        assert "Try again in 120 s" in await refused(client, "list_issues", **O)
+    assert len(oracle.sent("GET", "/issues$")) == 1

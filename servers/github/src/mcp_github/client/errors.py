@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
@@ -224,8 +225,7 @@ def _rate_limit_problem_of(response: Response, message: str, limits: RateLimits)
     reset = _parse_number(headers.get("x-ratelimit-reset"))
     if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
         resource = headers.get("x-ratelimit-resource", "core")
-        limits.block_until(resource, reset)
-        return rate_limit_problem(resource, reset - time.time())
+        return _primary_limit(limits, resource, reset - _server_time(response))
     lower_message = message.lower()
     if response.status == 429 or "rate limit" in lower_message or "abuse detection" in lower_message:
         return _secondary_limit(limits, None)
@@ -242,12 +242,25 @@ def _secondary_limit(limits: RateLimits, seconds: float | None) -> Problem:
 
 
 def _graphql_limit(response: Response, limits: RateLimits) -> Problem:
-    until = time.time() + _SECONDARY_LIMIT_SECONDS
+    wait = _SECONDARY_LIMIT_SECONDS
     reset = _parse_number(response.headers.get("x-ratelimit-reset"))
     if reset and response.headers.get("x-ratelimit-remaining") == "0":
-        until = reset
-    limits.block_until("graphql", until)
-    return rate_limit_problem("graphql", until - time.time())
+        wait = reset - _server_time(response)
+    return _primary_limit(limits, "graphql", wait)
+
+
+def _primary_limit(limits: RateLimits, resource: str, seconds: float) -> Problem:
+    """Return the problem that the limit on `resource` is, which ends in so many seconds."""
+    limits.block_until(resource, time.time() + seconds)
+    return rate_limit_problem(resource, seconds)
+
+
+def _server_time(response: Response) -> float:
+    """Return the time that GitHub's clock shows, by which it says when a limit ends: the one here may be wrong."""
+    try:
+        return parsedate_to_datetime(response.headers.get("date", "")).timestamp()
+    except ValueError:
+        return time.time()
 
 
 def _forbidden(response: Response, message: str, description: str) -> Problem:
