@@ -921,3 +921,22 @@ async def test_a_limit_ends_by_the_clock_of_github(hours_ahead: int, oracle: Ora
     async with served(oracle) as client:
         assert "Try again in 120 s" in await refused(client, "list_issues", **O)
     assert len(oracle.sent("GET", "/issues$")) == 1
+
+
+@pytest.mark.reported("octokit/octokit.rb#608")
+@pytest.mark.reported("ovity/octotree#12")
+async def test_the_tree_of_a_branch_with_a_slash_is_asked_for_by_one_part_of_a_path(oracle: Oracle) -> None:
+    tree = [{"path": "docs/a.md", "mode": "100644", "type": "blob", "sha": SHA, "size": 3}]
+
+    def answer(seen: Seen) -> Reply:
+        if "/git/trees/support%2F0.9.x" not in seen.target:
+            return Reply(404, {"message": "Not Found"})
+        return Reply(200, {"sha": SHA, "tree": tree, "truncated": False})
+
+    oracle.respond("GET", f"{HERE}/git/trees/.*", answer)
+    not_found(oracle, "GET", f"{HERE}/contents/a.md")
+    async with served(oracle) as client:
+        found = await call(client, "list_files", **O, ref="support/0.9.x", recursive=True, fields="path")
+        assert found["rows"] == [["docs/a.md"]]
+        said = await refused(client, "read_file", **O, ref="support/0.9.x", path="a.md")
+    assert "The nearest there are: `docs/a.md`" in said

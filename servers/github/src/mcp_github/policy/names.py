@@ -32,6 +32,11 @@ class Ref:
     def path(self) -> str:
         return percent(self.name, safe="/")
 
+    @property
+    def segment(self) -> str:
+        """The name as a single part of a path: GitHub finds the tree of `feature/x` only as that."""
+        return percent(self.name, safe="")
+
 
 # The tip of the default branch.
 HEAD = Ref("HEAD")

@@ -134,7 +134,7 @@ async def _find_nearest(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -
     """Return the paths that are most like one that is not there: first those with its very name."""
     tree = "HEAD"
     if ref is not None:
-        tree = ref.path
+        tree = ref.segment
     try:
         response = await api.get(
             f"{repo.path}/git/trees/{tree}", f"the files of `{repo.full_name}`", {"recursive": 1}, repo=repo
@@ -321,7 +321,7 @@ def _is_submodule(entry: Mapping[str, Any]) -> bool:
 
 
 async def _entries_beneath(api: Api, repo: Repo, path: FilePath, ref: Ref | None) -> _Entries:
-    tree_path = f"{repo.path}/git/trees/{(ref or HEAD).path}"
+    tree_path = f"{repo.path}/git/trees/{(ref or HEAD).segment}"
     description = f"the files of `{repo.full_name}`"
     if ref is not None:
         description += f" at {quote(ref.name)}"
