@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -357,6 +358,30 @@ async def test_why_an_office_has_no_forecast_is_told_and_another_way(upstream: U
         failed, said = await forecast(upstream, place=_BIRMINGHAM, source="nws")
         assert failed and why in said and said.rstrip().endswith("Open-Meteo has one: leave out `source`."), said
     assert not (await forecast(upstream, place=_BIRMINGHAM))[0]
+
+
+@pytest.mark.reported("weather-gov/api#71")
+@pytest.mark.reported("weather-gov/api#108")
+@pytest.mark.reported("weather-gov/api#177")
+async def test_a_forecast_that_no_office_has_updated_for_long_is_told_as_old(upstream: Upstream) -> None:
+    def age(hours: float) -> Callable[[dict[str, Any]], None]:
+        updated = datetime.now(UTC) - timedelta(hours=hours)
+
+        def change(document: dict[str, Any]) -> None:
+            document["properties"]["updateTime"] = updated.isoformat(timespec="seconds")
+
+        return change
+
+    for step in ("hourly", "daily"):
+        for hours in (13, 44):
+            upstream.fail("/gridpoints/BMX/", change=age(hours), times=1)
+            failed, said = await forecast(upstream, place=_BIRMINGHAM, source="nws", step=step)
+            assert not failed and ("STALE" in said) is (hours == 44)
+    assert "the office updated its forecast 44 h ago" in said
+    upstream.fail("/v1/forecast", times=99)
+    upstream.fail("84/forecast", change=age(44), times=9)
+    said = await called(upstream, "get_weather", place=_BIRMINGHAM)
+    assert "the office updated its forecast 44 h ago" in said
 
 
 @pytest.mark.reported("weather-gov/api#10")

@@ -15,6 +15,7 @@ from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.nws_documents import (
     NWS,
     Station,
+    forecast_updated_at,
     observed_at,
     read_alerts,
     read_forecast,
@@ -23,7 +24,7 @@ from mcp_weather.engine.services.nws_documents import (
 )
 from mcp_weather.engine.services.service_alerts import ServiceAlerts
 from mcp_weather.engine.services.source import origin_of
-from mcp_weather.models import Forecast, Reading
+from mcp_weather.models import Forecast, Origin, Reading
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.units import Units
 
@@ -36,6 +37,8 @@ _PARTLY_COVERED = {"AS", "UM"}
 _MAX_STATIONS = 3
 # A station's observation is called old after so many seconds.
 _MAX_OBSERVATION_AGE_SECONDS = 2 * 3600
+# An office writes its forecast anew every twelve hours at least; an old one comes of a server that is behind.
+_MAX_FORECAST_AGE_SECONDS = 18 * 3600
 
 
 class _Box(NamedTuple):
@@ -139,9 +142,9 @@ class NationalWeatherService:
             fix = f"{problem.fix} Open-Meteo has one: leave out `source`."
             raise Unavailable(problem.failure, fix, retry_after=problem.retry_after) from problem
         max_periods = span if is_hourly else 2 * span
-        table = read_forecast(
-            snapshot.json(), units, origin_of(snapshot, NWS), point.zone, max_periods, now=self._now()
-        )
+        document = snapshot.json()
+        origin = self._mark_old_forecast(origin_of(snapshot, NWS), forecast_updated_at(document))
+        table = read_forecast(document, units, origin, point.zone, max_periods, now=self._now())
         table = require_rows(table, snapshot, "The National Weather Service")
         return Forecast(
             place=place.to_info(str(point.zone)), step="hourly" if is_hourly else "daily", tables={"nws": table}
@@ -257,6 +260,17 @@ class NationalWeatherService:
         if moment is None or reading.values[0] is None:
             return None
         return _Observation(moment, reading)
+
+    def _mark_old_forecast(self, origin: Origin, updated: datetime | None) -> Origin:
+        """Return the origin of a forecast, with a word about it if nobody has updated it for long."""
+        if updated is None:
+            return origin
+        age_seconds = (self._now() - updated).total_seconds()
+        if age_seconds <= _MAX_FORECAST_AGE_SECONDS:
+            return origin
+        return origin.model_copy(
+            update={"stale": True, "reason": f"the office updated its forecast {age_seconds / 3600:.0f} h ago"}
+        )
 
     def _mark_old(self, observation: _Observation) -> Reading:
         reason = f"the station reported {self._age_seconds(observation) / 3600:.0f} h ago"

@@ -18,7 +18,10 @@ from mcp_weather.models import Alert, Origin, Reading, Table, Value
 from mcp_weather.policy.place import Place
 from mcp_weather.policy.units import Units
 
-__all__ = ["NWS", "Station", "observed_at", "read_alerts", "read_forecast", "read_observation", "read_stations"]
+__all__ = [
+    "NWS", "Station", "forecast_updated_at", "observed_at", "read_alerts", "read_forecast", "read_observation",
+    "read_stations",
+]  # fmt: skip
 
 NWS = Source("US National Weather Service", "public domain")
 
@@ -233,6 +236,11 @@ def _find_end(properties: dict[str, Any]) -> Any:
     if properties.get("ends") or as_object(properties.get("parameters")).get("VTEC"):
         return properties.get("ends")
     return properties.get("expires")
+
+
+def forecast_updated_at(document: dict[str, Any]) -> datetime | None:
+    """Return when an office last changed its forecast; None if it does not say."""
+    return parse_timestamp(as_object(document.get("properties")).get("updateTime"))
 
 
 def read_forecast(
