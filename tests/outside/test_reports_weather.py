@@ -30,6 +30,7 @@ _NO: dict[str, Any] = {"country": "Norway", "country_code": "NO"}
 _US: dict[str, Any] = {"country": "United States", "country_code": "US"}
 _GB: dict[str, Any] = {"country": "United Kingdom", "country_code": "GB"}
 _AU: dict[str, Any] = {"country": "Australia", "country_code": "AU"}
+_CA: dict[str, Any] = {"country": "Canada", "country_code": "CA"}
 _BG: dict[str, Any] = {"country": "Bulgaria", "country_code": "BG"}
 
 
@@ -57,6 +58,11 @@ def more_places(monkeypatch: pytest.MonkeyPatch) -> None:
             place("Beeston", 53.77, -1.55, "Europe/London", 25000, admin1="England", admin2="Leeds", **_GB),
             place("Coffs Harbour", -30.29, 153.11, "Australia/Sydney", 70000, postcodes=["2452"], **_AU),
             place("Berlinstraße", 49.47605, 10.9714, "Europe/Berlin", None, admin1="Bavaria", country="Germany"),
+            place(
+                "St. John's", 47.56494, -52.70931, "America/St_Johns", 99182, admin1="Newfoundland and Labrador", **_CA
+            ),
+            place("L'Aquila", 42.35055, 13.39954, "Europe/Rome", 68503, country="Italy", country_code="IT"),
+            place("Xi’an", 34.25833, 108.92861, "Asia/Shanghai", 6501190, country="China", country_code="CN"),
             place("Waitangi", -43.9535, -176.5597, "Pacific/Chatham", 300, country="New Zealand", country_code="NZ"),
             place("Malko", 42.9, 24.1, "Europe/Sofia", 70, postcodes=["2452"], **_BG),
             place("Akureyri", 65.68353, -18.0878, "Atlantic/Reykjavik", 16563, country="Iceland", elevation=9999.0),
@@ -278,6 +284,24 @@ async def test_saint_may_be_shortened(upstream: Upstream) -> None:
     assert not failed and "59.9386,30.3141" in said and "taken as `Saint Petersburg`" in said
     failed, said = await forecast(upstream, place="St. Petersburg")
     assert not failed and "27.7709,-82.6793" in said
+
+
+@pytest.mark.reported("felixhageloh/weather-widget#19")
+@pytest.mark.reported("datagouv/geo.api.gouv.fr#71")
+@pytest.mark.reported("pelias/pelias#931")
+@pytest.mark.usefixtures("more_places")
+@pytest.mark.parametrize(
+    ("written", "where"),
+    [
+        ("St. John's, Newfoundland", "47.5649,-52.7093"), ("St. John’s, NL", "47.5649,-52.7093"),
+        ("Saint John's, Canada", "47.5649,-52.7093"), ("St John’s, Labrador", "47.5649,-52.7093"),
+        ("L’Aquila", "42.3505,13.3995"), ("l`aquila, Italy", "42.3505,13.3995"),
+        ("Xi'an", "34.2583,108.9286"), ("Xi‘an, China", "34.2583,108.9286"),
+    ],
+)  # fmt: skip
+async def test_an_apostrophe_is_one_however_it_is_written(upstream: Upstream, written: str, where: str) -> None:
+    failed, said = await forecast(upstream, place=written)
+    assert not failed and where in said, said
 
 
 @pytest.mark.reported("Surrey-Homeware/Aura#17")

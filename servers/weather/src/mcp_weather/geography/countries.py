@@ -53,7 +53,7 @@ def fold_name(text: str) -> str:
     """Return `text` without what people omit: capitals, accents, full stops, apostrophes, doubled spaces."""
     decomposed = unicodedata.normalize("NFKD", text.casefold()).translate(_BASE_LETTERS)
     letters = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
-    return " ".join(re.sub(r"[.'’`]", "", letters).replace("-", " ").split())
+    return " ".join(re.sub(r"[.'’‘ʼʻ`]", "", letters).replace("-", " ").split())
 
 
 def guess_languages(name: str) -> tuple[str, ...]:
@@ -90,6 +90,9 @@ def is_within(result: Mapping[str, Any], region: str) -> bool:
     if folded in names or bare_postal_code(region) in _bare_postal_codes(result):
         return True
     if drop_kind(folded) in {drop_kind(name) for name in names}:
+        return True
+    # Newfoundland is the one of Newfoundland and Labrador.
+    if any(folded in name.split(" and ") for name in names):
         return True
     country = str(result.get("country_code") or "").upper()
     if not country:

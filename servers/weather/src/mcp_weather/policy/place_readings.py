@@ -37,6 +37,8 @@ _MAX_DIVISIONS = 4
 # First words of names that people shorten, folded.
 _ABBREVIATIONS = {"st": "Saint", "ste": "Sainte", "mt": "Mount", "ft": "Fort"}
 _MAX_COUNTRY_WORDS = 3
+# As people and keyboards write them; an accent without a letter is one, too.
+_APOSTROPHE = re.compile("['’‘ʼʻ`´]")
 
 
 def modern_name(place_name: PlaceName) -> PlaceName | None:
@@ -54,8 +56,7 @@ def other_readings(place_name: PlaceName) -> list[PlaceName]:
     without_kind = drop_kind(place_name.name)
     if without_kind != place_name.name:
         readings.append(_read(place_name, without_kind, place_name.regions))
-    readings += _read_hyphens(place_name)
-    readings += _read_abbreviations(place_name)
+    readings += _read_spellings(place_name)
     readings += _read_codes(place_name)
     if "/" in place_name.name:
         readings += _read_slashes(place_name)
@@ -72,20 +73,36 @@ def other_readings(place_name: PlaceName) -> list[PlaceName]:
     return [reading for reading in dict.fromkeys(readings) if len(reading.name) > 1]
 
 
-def _read_hyphens(place_name: PlaceName) -> list[PlaceName]:
-    """Return the readings with a hyphen for each space and the other way round, as the geocoder tells them apart."""
-    name = place_name.name
-    spellings = {name.replace(" ", "-"), name.replace("-", " ")} - {name}
-    return [_read(place_name, spelling, place_name.regions) for spelling in sorted(spellings)]
+def _read_spellings(place_name: PlaceName) -> list[PlaceName]:
+    """Return the readings in other spellings of the same name, which the geocoder tells apart."""
+    spellings: dict[str, None] = {}
+    for name in (place_name.name, *_respell_apostrophes(place_name.name)):
+        spellings |= dict.fromkeys([name, *_respell_hyphens(name), *_respell_first_word(name)])
+    return [_read(place_name, name, place_name.regions) for name in spellings if name != place_name.name]
 
 
-def _read_abbreviations(place_name: PlaceName) -> list[PlaceName]:
-    """Return the reading with the first word in full: `St. Petersburg` is Saint Petersburg in Russia."""
-    first, _, other_words = place_name.name.partition(" ")
-    full_word = _ABBREVIATIONS.get(fold_name(first))
-    if full_word is None or not other_words:
+def _respell_hyphens(name: str) -> list[str]:
+    """Return the name with a hyphen for each space, and the other way round."""
+    return sorted({name.replace(" ", "-"), name.replace("-", " ")} - {name})
+
+
+def _respell_apostrophes(name: str) -> list[str]:
+    """Return the name with the apostrophes of a typewriter, and with those of print: GeoNames has `Xi’an`."""
+    typed = _APOSTROPHE.sub("'", name)
+    return [spelling for spelling in (typed, typed.replace("'", "’")) if spelling != name]
+
+
+def _respell_first_word(name: str) -> list[str]:
+    """Return the name with its first word in full or short: `St. Petersburg` is Saint Petersburg in Russia."""
+    first, _, other_words = name.partition(" ")
+    if not other_words:
         return []
-    return [_read(place_name, f"{full_word} {other_words}", place_name.regions)]
+    folded = fold_name(first)
+    spellings: list[str] = []
+    for short, full in _ABBREVIATIONS.items():
+        if folded in (short, fold_name(full)):
+            spellings = [f"{full} {other_words}", f"{short.title()}. {other_words}"]
+    return [spelling for spelling in spellings if spelling != name]
 
 
 def _read_codes(place_name: PlaceName) -> list[PlaceName]:
