@@ -623,11 +623,13 @@ async def test_an_area_may_cross_the_date_line(upstream: Upstream, point: str, w
 
 
 @pytest.mark.reported("open-meteo/open-meteo#1364")
-async def test_a_harbour_without_waves_is_told_those_off_the_coast(upstream: Upstream) -> None:
+@pytest.mark.reported("open-meteo/open-meteo#1524")
+@pytest.mark.parametrize("height", [None, 0.0])
+async def test_a_harbour_without_waves_is_told_those_off_the_coast(height: float | None, upstream: Upstream) -> None:
     def lose_waves(document: dict[str, Any]) -> None:
         for name, values in document["hourly"].items():
             if name not in ("time", "sea_surface_temperature", "sea_level_height_msl"):
-                document["hourly"][name] = [None] * len(values)
+                document["hourly"][name] = [height] * len(values)
 
     upstream.fail("/v1/marine", change=lose_waves)
     said = await called(upstream, "get_marine", place="Assen", hours=2)
@@ -635,6 +637,7 @@ async def test_a_harbour_without_waves_is_told_those_off_the_coast(upstream: Ups
     upstream.fail("/v1/marine", change=lose_waves, times=99)
     said = await called(upstream, "get_marine", place="Assen", hours=2)
     assert "The models have no waves here. Pass coordinates off the coast." in said and "sea_surface" in said
+    assert "| 0 |" not in said and "wave height 0" not in said and "unknown: wave height" in said
 
 
 @pytest.mark.reported("aazuspan/wxee#6")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,7 +16,7 @@ from mcp_weather.engine.requests import queries
 from mcp_weather.engine.services.open_meteo import days_covering
 from mcp_weather.engine.services.open_meteo_documents import OPEN_METEO, has_values, read_present
 from mcp_weather.engine.services.source import origin_of
-from mcp_weather.models import Marine, Reading, Table
+from mcp_weather.models import Marine, Reading, Table, Value
 from mcp_weather.policy.place import DIRECTIONS, Place
 from mcp_weather.policy.units import Units
 
@@ -69,7 +70,7 @@ async def fetch_marine(engine: Engine, place: Place, units: Units, hours: int, *
     notes = search.notes
     waves = None
     if search.is_sea:
-        waves = _note_problem(notes, "The sea by hour", await _attempt_waves(engine, search.snapshot, hours, units))
+        waves = _note_problem(notes, "The sea by hour", await _attempt_waves(engine, search, hours, units))
     tides = None if waves is None else describe_tides(waves)
     if tides:
         notes.append(tides)
@@ -106,11 +107,22 @@ async def _search_coast(engine: Engine, place: Place, days: int, search: _SeaSea
             return
 
 
-async def _attempt_waves(engine: Engine, snapshot: Snapshot, hours: int, units: Units) -> Table | Problem:
+async def _attempt_waves(engine: Engine, search: _SeaSearch, hours: int, units: Units) -> Table | Problem:
     async def read_waves() -> Table:
-        return engine.open_meteo.read_rows_to_come(snapshot, "hourly", hours, units)
+        table = engine.open_meteo.read_rows_to_come(search.snapshot, "hourly", hours, units)
+        if search.has_waves:
+            return table
+        columns = [_forget_waves(name, values) for name, values in zip(table.names, table.values, strict=True)]
+        return table.model_copy(update={"values": columns})
 
     return await attempt(read_waves)
+
+
+def _forget_waves(name: str, values: Sequence[Value]) -> list[Value]:
+    """Return the values of a variable where there are no waves: some models call them zero, which a calm sea is."""
+    if name in queries.WAVE_VARIABLES:
+        return [None] * len(values)
+    return list(values)
 
 
 async def _attempt_discharge(engine: Engine, place: Place, units: Units) -> Table | Problem:
@@ -132,6 +144,9 @@ def _note_problem(notes: list[str], subject: str, answer: Table | Problem) -> Ta
 def _read_present(search: _SeaSearch, units: Units) -> Reading | None:
     """Return the present values of the sea; None if none of them is known."""
     reading = read_present(search.snapshot.json(), units, origin_of(search.snapshot, OPEN_METEO))
+    if not search.has_waves:
+        values = [_forget_waves(name, [value])[0] for name, value in zip(reading.names, reading.values, strict=True)]
+        reading = reading.model_copy(update={"values": values})
     if not search.is_sea or all(value is None for value in reading.values):
         return None
     return reading

@@ -169,11 +169,14 @@ def _is_list_of(value: Any, length: int) -> bool:
 
 
 def has_values(document: dict[str, Any], step: Step, variables: Collection[str]) -> bool:
-    """Return whether any of the series of a document that are called like one of `variables` knows anything."""
+    """Return whether any of the series of a document that are called like one of `variables` knows anything.
+
+    One that is zero throughout does not: some models of the sea say so on land.
+    """
     for name, values in as_object(document.get(step)).items():
         if name not in variables or not isinstance(values, list):
             continue
-        if any(as_number(value) is not None for value in cast("list[Any]", values)):
+        if any(as_number(value) for value in cast("list[Any]", values)):
             return True
     return False
 
