@@ -908,6 +908,23 @@ async def test_an_older_version_does_not_become_the_latest(tag: str, latest: str
     assert all((f"{latest} stays the latest" in done["done"]) is stays for done in published)
 
 
+@pytest.mark.reported("jdx/communique#241")
+@pytest.mark.reported("mongodb-js/mongosh#691")
+@pytest.mark.reported("release-drafter/release-drafter#204")
+@pytest.mark.parametrize("more", [{"title": "One"}, {"body": "Notes"}, {"draft": False}])
+async def test_a_draft_keeps_its_tag(more: dict[str, Any], oracle: Oracle) -> None:
+    branch(oracle)
+    draft = {**sample("repos/get-release"), "id": 7, "tag_name": "v2", "draft": True, "target_commitish": "main"}
+    not_found(oracle, "GET", f"{HERE}/(git/ref/tags|releases/tags)/v2")
+    oracle.answer("GET", f"{HERE}/releases", [draft])
+    oracle.respond(
+        "PATCH", f"{HERE}/releases/7", lambda seen: Reply(200, {**draft, "tag_name": "untagged-249d854d"} | seen.json)
+    )
+    async with served(oracle, "--write", "--releases", "--toolsets", "all", "--flow", "off") as client:
+        done = await call(client, "edit_release", **O, tag="v2", **more)
+    assert done["done"].startswith("Changed release v2.") and done["uri"].endswith("/releases/v2")
+
+
 @pytest.mark.reported("octokit/plugin-throttling.js#599")
 @pytest.mark.reported("gofri/go-github-ratelimit#47")
 @pytest.mark.parametrize("hours_ahead", [-1, 1])

@@ -131,8 +131,10 @@ async def edit_release(
     latest = None
     if _may_be_latest({**release.data, **changes}) and not _may_be_latest(release.data):
         latest = await find_later_release(api, repo, tag)
+    # A draft that is changed without its tag loses it: GitHub makes up one, `untagged-…`.
+    patch = {"tag_name": release.data["tag_name"]} | changes | _not_latest(latest)
     path = f"{repo.path}/releases/{int(release.data['id'])}"
-    response = await api.write("PATCH", path, _describe(repo, tag), changes | _not_latest(latest), repo=repo)
+    response = await api.write("PATCH", path, _describe(repo, tag), patch, repo=repo)
     return _done(repo, "Changed", response.data, latest)
 
 
