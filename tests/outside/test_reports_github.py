@@ -925,6 +925,30 @@ async def test_a_draft_keeps_its_tag(more: dict[str, Any], oracle: Oracle) -> No
     assert done["done"].startswith("Changed release v2.") and done["uri"].endswith("/releases/v2")
 
 
+@pytest.mark.reported("avibe-bot/avibe#1712")
+@pytest.mark.reported("ncipollo/release-action#8")
+async def test_no_second_draft_is_made_and_none_of_several_is_guessed(oracle: Oracle) -> None:
+    branch(oracle)
+    drafts = [
+        {**sample("repos/get-release"), "id": number, "tag_name": tag, "draft": True, "html_url": f"https://x/{number}"}
+        for number, tag in ((7, "v2"), (8, "v3"), (9, "v3"))
+    ]
+    not_found(oracle, "GET", f"{HERE}/(git/ref/tags|releases/tags)/v[234]")
+    oracle.answer("GET", f"{HERE}/releases", drafts)
+    arguments = ("--write", "--delete", "--releases", "--toolsets", "all", "--flow", "off")
+    async with served(oracle, *arguments) as client:
+        for draft in (True, False):
+            assert "a draft of the release `v2`" in await refused(client, "create_release", **O, tag="v2", draft=draft)
+        for tool, more in (("edit_release", {"draft": False}), ("delete_release", {})):
+            said = await refused(client, tool, **O, tag="v3", **more)
+            assert "2 drafts" in said and "https://x/8, https://x/9" in said
+        assert oracle.sent("POST") == oracle.sent("PATCH") == oracle.sent("DELETE") == []
+        assert (await call(client, "get_release", **O, tag="v3"))["data"]["draft"] is True
+        await call(client, "create_release", **O, tag="v4")
+        await call(client, "delete_release", **O, tag="v2")
+    assert oracle.sent("DELETE", "/releases/7$") and len(oracle.sent("POST", "/releases$")) == 1
+
+
 @pytest.mark.reported("octokit/plugin-throttling.js#599")
 @pytest.mark.reported("gofri/go-github-ratelimit#47")
 @pytest.mark.parametrize("hours_ahead", [-1, 1])

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import trusted
 from mcp_github.client.api import Api, ApiResponse
@@ -100,6 +100,11 @@ async def create_release(
         target = ref.name
         release["target_commitish"] = target
     await refuse_unseen_commit(api, repo, tag, target)
+    if (await _list_drafts(api, repo, tag)).data:
+        raise Conflict(
+            f"There is a draft of the {_describe(repo, tag)} already.",
+            "Change or publish it with `edit_release`, or delete it first.",
+        )
     latest = None
     if _may_be_latest(release):
         latest = await find_later_release(api, repo, tag)
@@ -157,12 +162,26 @@ async def _find(api: Api, repo: Repo, tag: Ref | None, *, internal: bool = False
         path = f"{repo.path}/releases/tags/{tag.path}"
         return await api.get(path, description, repo=repo, internal=internal)
     except NotFound:
-        # Drafts come first in the list, for those who may write.
-        releases = await api.get(f"{repo.path}/releases", description, {"per_page": 100}, repo=repo, internal=internal)
-        for release in releases.data:
-            if release.get("tag_name") == tag.name:
-                return replace(releases, data=release)
-        raise
+        drafts = await _list_drafts(api, repo, tag, internal=internal)
+        if not drafts.data:
+            raise
+        draft, *others = drafts.data
+        if others and internal:
+            urls = ", ".join(str(each.get("html_url")) for each in drafts.data)
+            raise Conflict(
+                f"There are {len(drafts.data)} drafts of the {description}, and which of them is meant is not known.",
+                f"Have a person delete all but one: {urls}.",
+            ) from None
+        return replace(drafts, data=draft)
+
+
+async def _list_drafts(api: Api, repo: Repo, tag: Ref, *, internal: bool = True) -> ApiResponse:
+    """Return the drafts of a tag, newest first; GitHub keeps several, and shows them to those who may write."""
+    # Drafts come first in the list.
+    path = f"{repo.path}/releases"
+    response = await api.get(path, _describe(repo, tag), {"per_page": 100}, repo=repo, internal=internal)
+    drafts = [each for each in response.data if each.get("tag_name") == tag.name and each.get("draft")]
+    return replace(response, data=drafts)
 
 
 def _may_be_latest(release: Mapping[str, Any]) -> bool:
