@@ -798,6 +798,43 @@ def test_what_a_person_filled_in_stays_when_it_is_installed_again(host: str, tmp
         assert b"ghp_mine" not in note.read_bytes()
 
 
+@pytest.mark.reported("huaweicloud/huaweicloud-devkit#615")
+@pytest.mark.parametrize(
+    ("host", "written", "mine"),
+    [
+        ("goose", "enabled: true", "enabled: false"),
+        ("goose", "timeout: 300", "timeout: 900"),
+        ("opencode", '"enabled": true', '"enabled": false'),
+        ("copilot-cli", '"tools": ["*"]', '"tools": ["read_file"]'),
+        ("codex", 'env_vars = ["GITHUB_TOKEN"]', 'env_vars = ["GITHUB_TOKEN", "MINE"]'),
+        ("goose", 'env_keys: ["GITHUB_TOKEN"]', 'env_keys: ["GITHUB_TOKEN", "MINE"]'),
+    ],
+)
+def test_what_a_person_changed_in_an_entry_stays_when_it_is_installed_again(
+    host: str, written: str, mine: str, tmp_path: Path
+) -> None:
+    where = places(tmp_path)
+    install(host, load(Github, []), where)
+    path = where.file(host)
+    assert written in path.read_text("utf-8")
+    path.write_text(path.read_text("utf-8").replace(written, mine), "utf-8")
+    install(host, load(Github, ["--write"]), where)
+    assert mine in path.read_text("utf-8") and "--write" in path.read_text("utf-8")
+
+
+def test_what_names_a_person_to_a_server_of_codex_goes_to_no_other(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    words = ["--transport", "http", "--public-url"]
+    install("codex", settings(*words, "https://one.example/mcp"), where)
+    with where.file("codex").open("a") as file:
+        file.write('http_headers = {Authorization = "Bearer mine"}\nstartup_timeout_sec = 30\n')
+    install("codex", settings(*words, "https://one.example/mcp", "--read-only"), where)
+    assert "Bearer mine" in where.file("codex").read_text("utf-8")
+    install("codex", settings(*words, "https://two.example/mcp"), where)
+    after = where.file("codex").read_text("utf-8")
+    assert "mine" not in after and "two.example" in after and "startup_timeout_sec = 30" in after
+
+
 def test_a_password_that_was_filled_in_goes_with_its_address(tmp_path: Path) -> None:
     where = places(tmp_path)
     path = where.file("windsurf")

@@ -31,6 +31,11 @@ _COMMANDS = ("command", "cmd")
 _URLS = ("url", "httpUrl", "serverUrl", "uri", "baseUrl")
 _ENVIRONMENTS = ("env", "environment")
 _HEADERS = "headers"
+# With these a host shows who it is, in the ways of Codex, Claude Code, Cursor and Gemini CLI.
+_CREDENTIALS = (_HEADERS, "http_headers", "env_http_headers", "bearer_token_env_var", "headersHelper", "auth", "oauth")
+_VARIABLE_NAMES = ("env_vars", "env_keys")
+# An entry begins with a value for these, which is a person's to change.
+_PREFERENCES = ("enabled", "timeout", "tools")
 # What stands in entries for a secret that a person fills in.
 _BLANKS = ("***", "Bearer ***")
 
@@ -136,7 +141,7 @@ def merge(new: Mapping[str, Any], current: Mapping[str, Any], previous: Mapping[
     merged: dict[str, Any] = {}
     is_same_url = _url_of(new) == _url_of(current)
     for key, value in current.items():
-        if key == _HEADERS and not is_same_url:
+        if key in _CREDENTIALS and not is_same_url:
             # A token is for one server and goes to no other.
             continue
         if key in (*_ENVIRONMENTS, _HEADERS) and isinstance(value, dict):
@@ -144,13 +149,22 @@ def merge(new: Mapping[str, Any], current: Mapping[str, Any], previous: Mapping[
             environment = _merge_environment(new.get(key, {}), variables, previous.get(key, {}))
             if environment or key in new:
                 merged[key] = environment
-        elif key in new:
+        elif key in _VARIABLE_NAMES and isinstance(value, list):
+            names = _merge_names(new.get(key, []), cast("list[Any]", value), previous.get(key, []))
+            if names or key in new:
+                merged[key] = names
+        elif key in new and (key not in _PREFERENCES or previous.get(key) == value):
             merged[key] = new[key]
         elif key not in previous or previous[key] != value:
             merged[key] = value
     for key, value in new.items():
         merged.setdefault(key, value)
     return merged
+
+
+def _merge_names(new: Sequence[Any], current: Sequence[Any], previous: Sequence[Any]) -> list[Any]:
+    """Return the variables that a host hands on: those of the new entry, and those that a person has added."""
+    return [*new, *(name for name in current if name not in new and name not in previous)]
 
 
 def _merge_environment(
