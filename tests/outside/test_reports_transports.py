@@ -25,6 +25,7 @@ from mcp_batteries.testing.wire import MODERN, HttpWire, StdioWire
 from mcp_batteries.testing.wire.base import SECONDS
 from outside.test_bridges import SUPERGATEWAY
 from shared.http_subject import TOY, Subject, opened, running
+from shared.stdio_subject import text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -534,6 +535,22 @@ async def first_event_id(stream: httpx2.Response) -> str:
             if line.startswith("id: "):
                 return line.removeprefix("id: ")
     raise AssertionError("the stream ended without an event")
+
+
+@pytest.mark.reported("can1357/oh-my-pi#6464")
+@pytest.mark.parametrize("revision", [_REVISION, MODERN])
+async def test_half_of_a_character_is_refused_and_not_written_as_another(subject: Subject, revision: str) -> None:
+    async with opened(subject, revision) as wire:
+        for tool, arguments in (
+            ("write_file", {"path": "half.txt", "content": "cut \ud83d"}),
+            ("write_file", {"path": "half\udc00.txt", "content": "whole"}),
+            ("edit_file", {"path": "half.txt", "edits": [{"old_text": "cut", "new_text": "\udc00"}]}),
+        ):
+            line = json.dumps(wire.message("tools/call", {"name": tool, "arguments": arguments})).encode()
+            headers = {"mcp-protocol-version": revision, "mcp-method": "tools/call", "mcp-name": tool}
+            answer = await wire.send_raw(line, headers if wire.modern else {})
+            assert "holds half of a character" in answer.text
+        assert "half" not in text_of(await wire.call("list_tree"))
 
 
 @pytest.mark.reported("bethington/ghidra-mcp#152")

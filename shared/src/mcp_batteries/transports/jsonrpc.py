@@ -1,7 +1,8 @@
 """Converts one line of bytes to one JSON-RPC message and back, whatever the line contains.
 
 The SDK's parser and serialiser do the work. Where they fail, this module mends half a surrogate pair, which clients
-that cut a text write as an escape, and says what to answer to everything else (JSON-RPC 2.0, section 5.1).
+that cut a text write as an escape, and says what to answer to everything else (JSON-RPC 2.0, section 5.1). Arguments
+of tools are not mended, because a tool would store the character put in its place: their check refuses them.
 """
 
 from __future__ import annotations
@@ -300,7 +301,7 @@ def _id_in_damaged(line: bytes) -> RequestId | None:
 
 
 def _loads(line: bytes) -> Any:
-    """Return the JSON value in `line`, without lone surrogates.
+    """Return the JSON value in `line`, without lone surrogates but in the arguments of a tool.
 
     Raises:
         Malformed: `line` is not UTF-8, not JSON, or nested too deep.
@@ -311,7 +312,8 @@ def _loads(line: bytes) -> Any:
         problem.request_id = _id_in_damaged(line)
         raise
     try:
-        return _clean(json.loads(text))
+        value = json.loads(text)
+        return _with_arguments_as_sent(_clean(value), value)
     except RecursionError:
         request_id = peek_id(line[:_HEAD_BYTES], line[-_TAIL_BYTES:])
         raise Malformed(PARSE_ERROR, f"Parse error: nested more than {_MAX_DEPTH} levels deep.", request_id) from None
@@ -320,6 +322,16 @@ def _loads(line: bytes) -> Any:
     except ValueError:
         request_id = peek_id(line[:_HEAD_BYTES], line[-_TAIL_BYTES:])
         raise Malformed(PARSE_ERROR, "Parse error: a number is too long.", request_id) from None
+
+
+def _with_arguments_as_sent(cleaned: Any, sent: Any) -> Any:
+    """Return a message that was cleaned with the arguments of a tool as they were sent."""
+    if not isinstance(sent, dict) or cleaned.get("method") != "tools/call":
+        return cleaned
+    sent_params: Any = cast("dict[str, Any]", sent).get("params")
+    if isinstance(sent_params, dict) and "arguments" in sent_params:
+        cleaned["params"]["arguments"] = sent_params["arguments"]
+    return cleaned
 
 
 def _clean(value: Any, depth: int = 0) -> Any:

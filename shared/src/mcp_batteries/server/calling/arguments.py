@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import BaseModel, ValidationError
 
-from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.server.declaration.fields import EmptyCounts
 
 __all__ = ["NOTHING_WORDS", "check_arguments", "normalize_name", "parse_json", "publish_schema", "slim_schema"]
@@ -147,6 +147,8 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
         if name not in properties or _is_left_out(name, value, model, schema):
             continue
         values[name] = _shorten_page(name, _interpret(value, properties[name]), properties)
+        if not _is_unicode(values[name]):
+            mistakes.append(f"`{name}` holds half of a character, a lone surrogate: send whole ones")
         mistakes.extend(_booleans_for_numbers(values[name], properties[name], f"`{name}`"))
     if mistakes:
         raise _refusal(tool, mistakes, _list_arguments(properties))
@@ -159,6 +161,20 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
         raise _refusal(tool, [_describe_mistake(dict(item), schema) for item in errors], advice) from None
     fields = type(checked).model_fields.items()
     return {field.alias or name: getattr(checked, name) for name, field in fields}
+
+
+def _is_unicode(value: object) -> bool:
+    """Return whether every text in a value can be stored as it is; half of a surrogate pair can't."""
+    match value:
+        case str():
+            return well_formed(value) is value
+        case list():
+            return all(map(_is_unicode, cast("list[object]", value)))
+        case dict():
+            members = cast("dict[object, object]", value)
+            return all(map(_is_unicode, members)) and all(map(_is_unicode, members.values()))
+        case _:
+            return True
 
 
 def _refusal(tool: str, mistakes: Sequence[str], advice: str) -> Invalid:
