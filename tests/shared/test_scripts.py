@@ -300,8 +300,40 @@ async def test_a_failure_can_be_caught() -> None:
     async with Served() as served:
         message = "get_price: There is no `nut`. Ask for an apple."
         assert await served.run(script) == f"[1 of 1 calls failed]\n{message}"
-        script = "['apple', 'nut'].forEach(async (fruit) => { print(Number(get_price({fruit}))) })"
-        assert await served.run(script) == "[1 of 2 calls failed]\n2"
+
+
+@pytest.mark.reported("bellard/quickjs#395")
+@pytest.mark.parametrize("reason", ["get_price: There is no `nut`. Ask for an apple.", "undefined"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "[1].forEach(async () => { FAIL })",
+        "(async () => { FAIL })();",
+        "(async () => {\n  print('a');\n  FAIL\n})()\n  .then(print);\n",
+        "async function main() { FAIL } main()",
+        "const main = async () => {\n  FAIL\n}\n\nmain();",
+    ],
+)
+async def test_a_failure_in_a_promise_that_nobody_waits_for_is_told(script: str, reason: str) -> None:
+    failure = "undefined.x" if reason == "undefined" else "get_price({fruit: 'nut'})"
+    async with Served() as served:
+        failed, text = await served.try_to_run(script.replace("FAIL", failure))
+        assert failed and reason in text and "line " in text
+
+
+@pytest.mark.parametrize(
+    ("script", "printed"),
+    [
+        ("const f = async () => 3;\nconst sum = 1\n + await f()\nprint(sum)", "4"),
+        ("const text = `async\nprint(1)`;\nreturn text", "async\nprint(1)"),
+        ("print(1) // async\n;[2].forEach(print)", "1\n2 0 [2]"),
+        ("async function f() { return 5 }\nf()", "[the script printed nothing]"),
+        ("async function f() { return 5 }\nprint(await Promise.allSettled([1].map(f)).then((all) => all.length))", "1"),
+    ],
+)
+async def test_a_script_that_is_waited_for_to_its_end_means_the_same(script: str, printed: str) -> None:
+    async with Served() as served:
+        assert await served.run(script) == printed
 
 
 async def test_pages_are_long_and_what_is_missing_all_the_same_is_told() -> None:

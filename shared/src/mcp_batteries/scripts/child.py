@@ -18,7 +18,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import quickjs
 
@@ -51,6 +51,8 @@ _LINE_OF_JSON = re.compile(r"^\s*at <input>:\d+:\d+\n(?=\s*at parse \(native\))"
 # first line of the text, so that the line numbers of its errors are right.
 _BEGIN = "__run(async () => { "
 _END = "\n})"
+# Where a last statement may begin that leaves a promise: a call, or an asynchronous function that is called at once.
+_CALL = re.compile(r"(?:\A|(?<=[;}\n]))\s*(?=[A-Za-z_$][\w$.]*\(|\(\s*async\b)")
 
 
 @dataclass
@@ -87,7 +89,7 @@ class _Script:
         library_source = _TEXTS.read_text("utf-8") + _FORMS.read_text("utf-8") + prelude
         context.eval("\n" * _FIRST_LINE + library_source)
         try:
-            context.eval(_BEGIN + script + _END)
+            context.eval(_BEGIN + _with_last_call_awaited(context, script) + _END)
             while context.execute_pending_job():
                 pass
             facts = json.loads(context.eval("__outcome()"))
@@ -144,6 +146,30 @@ def main() -> None:
     script = _Script(sys.stdin.buffer, sys.stdout.buffer)
     start = json.loads(script.source.readline())
     script.send(script.run(start["script"], start["functions"], start["reporting"]))
+
+
+def _with_last_call_awaited(context: Any, script: str) -> str:
+    """Return a script that waits for the call in its last statement, such as that of an asynchronous `main`.
+
+    The engine says nothing of an exception in a promise that nobody waits for.
+    """
+    if "async" not in script:
+        return script
+    for start in reversed([match.end() for match in _CALL.finditer(script)]):
+        expression = script[start:].rstrip().rstrip(";")
+        is_last = _compiles(context, f"async () => ({expression}\n)")
+        if is_last and _compiles(context, f"async () => {{ {script[:start]}\n}}"):
+            return f"{script[:start]}await {script[start:]}"
+    return script
+
+
+def _compiles(context: Any, function: str) -> bool:
+    """Return whether a text is a function; it is not called."""
+    try:
+        context.eval(f"({function})")
+    except cast("Any", quickjs).JSException:
+        return False
+    return True
 
 
 def _with_line(message: str, stack: str) -> str:

@@ -289,6 +289,16 @@
     globalThis.tools[name] = tool;
   }
 
+  // Nobody can wait for what a function returns here, so the end of the script does.
+  const leftPromises = [];
+  const {forEach} = Array.prototype;
+  Array.prototype.forEach = function (body, receiver) {
+    return forEach.call(this, (...values) => {
+      const value = body.apply(receiver, values);
+      if (value instanceof Promise) leftPromises.push(value);
+    });
+  };
+
   const describe = (error) => {
     if (error === null) return "null, which is also thrown where memory runs out";
     try {
@@ -300,6 +310,7 @@
   globalThis.__run = async (body) => {
     try {
       const value = await body();
+      await Promise.all(leftPromises);
       if (value !== undefined) print(value);
       outcome.ended = true;
     } catch (error) {
