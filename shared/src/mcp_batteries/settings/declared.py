@@ -82,8 +82,9 @@ class Secret:
 
 _ADDRESS = Secret(url=True)
 
-# What every host takes as a name; Codex takes nothing more.
-_ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
+# What every host takes as a name; Codex takes nothing more. Claude Code calls a tool `mcp__NAME__TOOL`, of which its
+# service takes 64 letters; Cursor hides tools with more than 60 in both. Our longest tools have 26.
+_ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,29}", re.ASCII)
 
 
 class Short:
@@ -354,7 +355,7 @@ class Settings(BaseModel):
     @classmethod
     def _plain_name(cls, value: str | None) -> str | None:
         if value is not None and _ENTRY_NAME.fullmatch(value) is None:
-            raise ValueError("write at most 64 letters, digits, hyphens and underscores, such as work")
+            raise ValueError("write at most 30 letters, digits, hyphens and underscores, such as work")
         return value
 
     @field_validator("tools", "exclude_tools")
