@@ -312,6 +312,8 @@ async def test_a_failure_can_be_caught() -> None:
         "(async () => {\n  print('a');\n  FAIL\n})()\n  .then(print);\n",
         "async function main() { FAIL } main()",
         "const main = async () => {\n  FAIL\n}\n\nmain();",
+        "async function main() { FAIL }\nmain();\nprint('finished')",
+        "async function one() {}\nasync function two() { FAIL }\none(); two(); one()",
     ],
 )
 async def test_a_failure_in_a_promise_that_nobody_waits_for_is_told(script: str, reason: str) -> None:
@@ -325,6 +327,9 @@ async def test_a_failure_in_a_promise_that_nobody_waits_for_is_told(script: str,
     ("script", "printed"),
     [
         ("const f = async () => 3;\nconst sum = 1\n + await f()\nprint(sum)", "4"),
+        ("const f = async () => print(1);\nif (false)\n  f()\nelse\n  await f();", "1"),
+        ("const f = async () => print(1);\n// f() is not called; f()\nprint(2)", "2"),
+        ("const f = async () => 1, all = [\nf()]\nprint((await Promise.all(all)).length)", "1"),
         ("const text = `async\nprint(1)`;\nreturn text", "async\nprint(1)"),
         ("print(1) // async\n;[2].forEach(print)", "1\n2 0 [2]"),
         ("async function f() { return 5 }\nf()", "[the script printed nothing]"),

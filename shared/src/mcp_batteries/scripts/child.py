@@ -51,8 +51,7 @@ _LINE_OF_JSON = re.compile(r"^\s*at <input>:\d+:\d+\n(?=\s*at parse \(native\))"
 # first line of the text, so that the line numbers of its errors are right.
 _BEGIN = "__run(async () => { "
 _END = "\n})"
-# Where a last statement may begin that leaves a promise: a call, or an asynchronous function that is called at once.
-_CALL = re.compile(r"(?:\A|(?<=[;}\n]))\s*(?=[A-Za-z_$][\w$.]*\(|\(\s*async\b)")
+_ASYNC_NAME = re.compile(r"\basync\s+function\s+([\w$]+)|([\w$]+)\s*=\s*async\b")
 
 
 @dataclass
@@ -89,7 +88,7 @@ class _Script:
         library_source = _TEXTS.read_text("utf-8") + _FORMS.read_text("utf-8") + prelude
         context.eval("\n" * _FIRST_LINE + library_source)
         try:
-            context.eval(_BEGIN + _with_last_call_awaited(context, script) + _END)
+            context.eval(_BEGIN + _with_calls_awaited(context, script) + _END)
             while context.execute_pending_job():
                 pass
             facts = json.loads(context.eval("__outcome()"))
@@ -148,25 +147,28 @@ def main() -> None:
     script.send(script.run(start["script"], start["functions"], start["reporting"]))
 
 
-def _with_last_call_awaited(context: Any, script: str) -> str:
-    """Return a script that waits for the call in its last statement, such as that of an asynchronous `main`.
+def _with_calls_awaited(context: Any, script: str) -> str:
+    """Return a script that awaits the statements that only call an asynchronous function, such as `main()`.
 
     The engine says nothing of an exception in a promise that nobody waits for.
     """
     if "async" not in script:
         return script
-    for start in reversed([match.end() for match in _CALL.finditer(script)]):
-        expression = script[start:].rstrip().rstrip(";")
-        is_last = _compiles(context, f"async () => ({expression}\n)")
-        if is_last and _compiles(context, f"async () => {{ {script[:start]}\n}}"):
-            return f"{script[:start]}await {script[start:]}"
+    calls = [re.escape(match[1] or match[2]) + r"\(" for match in _ASYNC_NAME.finditer(script)]
+    calls.append(r"\(\s*async\b")
+    call = re.compile(rf"(?:\A|(?<=[;}}\n]))\s*(?={'|'.join(calls)})")
+    for start in reversed([match.end() for match in call.finditer(script)]):
+        head = script[:start]
+        tail = f"await {script[start:]}"
+        if _compiles(context, head) and _compiles(context, tail):
+            script = head + tail
     return script
 
 
-def _compiles(context: Any, function: str) -> bool:
-    """Return whether a text is a function; it is not called."""
+def _compiles(context: Any, statements: str) -> bool:
+    """Return whether a part of a script can stand alone; it does not run."""
     try:
-        context.eval(f"({function})")
+        context.eval(f"(async () => {{ {statements}\n}})")
     except cast("Any", quickjs).JSException:
         return False
     return True
