@@ -153,6 +153,94 @@ async def test_the_parts_of_a_formula_stay_apart(tmp_path: Path) -> None:
     assert await read(tmp_path, "a.docx") == ["1/25", "(a+b)/(c+d)", "x^2 3", "√(a+b)", "∑_(i=1)^10 k"]
 
 
+def delimited(*parts: str, properties: str = "") -> str:
+    return f"<d><dPr>{properties}</dPr>{''.join(f'<e>{part}</e>' for part in parts)}</d>"
+
+
+def matrix(*rows: tuple[str, ...]) -> str:
+    return f"<m>{''.join(f'<mr>{cells_of_row(row)}</mr>' for row in rows)}</m>"
+
+
+def cells_of_row(cells: tuple[str, ...]) -> str:
+    return "".join(f"<e>{run(cell)}</e>" for cell in cells)
+
+
+HALF = f"<f><num>{run('1')}</num><den>{run('2')}</den></f>"
+DIFFERENCE = f"<f><num>{delimited(run('x-c'))}</num><den>{run('v')}</den></f>"
+OPEN_BRACE = "<begChr val='{'/><endChr val=''/>"
+BAR = "<begChr val='|'/><endChr val='|'/>"
+
+
+@pytest.mark.reported("docling-project/docling#3120")
+@pytest.mark.reported("docling-project/docling#3121")
+@pytest.mark.reported("plurimath/plurimath#394")
+@pytest.mark.reported("ecampbell/moodle-qformat_wordtable#17")
+@pytest.mark.reported("higebu/3gpp-mcp#20")
+@pytest.mark.parametrize(
+    ("formula", "line"),
+    [
+        (f"<sSup><e>{DIFFERENCE}</e><sup>{run('2')}</sup></sSup>", "((x-c)/v)^2"),
+        (f"{run('2')}{HALF}", "2 1/2"),
+        (f"{HALF}{delimited(run('a+b'))}", "1/2 (a+b)"),
+        (f"{run('2')}{delimited(run('a+b'))}{run('c')}", "2(a+b)c"),
+        (f"<sSup><e>{delimited(run('a+b'))}</e><sup>{run('2')}</sup></sSup>", "(a+b)^2"),
+        (f"{run('1-')}{delimited(run('x'), properties=BAR)}", "1-|x|"),
+        (delimited(matrix(("1", "2"), ("3", "4"))), "(1, 2; 3, 4)"),
+        (delimited(f"<eqArr><e>{run('1, x&gt;0')}</e><e>{run('0')}</e></eqArr>", properties=OPEN_BRACE), "{1, x>0; 0"),
+        (delimited(f"<f><fPr><type val='noBar'/></fPr><num>{run('n')}</num><den>{run('k')}</den></f>"), "(n¦k)"),
+        (f"<func><fName>{run('sin')}</fName><e>{HALF}</e></func>{run('+1')}", "sin (1/2)+1"),
+        (f"<nary><sub>{run('0')}</sub><sup>{run('10')}</sup><e>{run('x')}</e></nary>", "∫_0^10 x"),
+        (f"<acc><e>{run('x')}</e></acc>{run('=3')}", "x\u0302=3"),
+        (f"<sSup><e>{run('x')}</e><sup><del><r><t>9</t></r></del>{run('2')}</sup></sSup>", "x^2"),
+        (f"{run('a=b')}</oMath><oMath>{run('c=d')}", "a=b c=d"),
+    ],
+)
+async def test_a_formula_of_word_says_the_same_on_one_line(formula: str, line: str, tmp_path: Path) -> None:
+    write_word(tmp_path / "a.docx", f"<p>{run('It is ')}<oMath>{formula}</oMath>{run(' here.')}</p>")
+    assert (await read(tmp_path, "a.docx"))[0] == f"It is {line} here."
+
+
+def numbers(*values: str) -> str:
+    return "".join(f"<mn>{value}</mn>" for value in values)
+
+
+MATHEMATICS = {
+    f"<mfrac>{numbers('1', '25')}</mfrac>": "1/25",
+    f"{numbers('10')}<mo>=</mo><msup>{numbers('10', '6')}</msup>": "10=10^6",
+    f"<msub><mi>x</mi>{numbers('1')}</msub>{numbers('2')}": "x_1 2",
+    f"<msqrt>{numbers('2')}<mi>a</mi></msqrt>": "√(2a)",
+    f"<mroot>{numbers('8', '3')}</mroot>": "³√8",
+    f"<mfenced><mtable><mtr><mtd>{numbers('1')}</mtd><mtd>{numbers('2')}</mtd></mtr></mtable></mfenced>": "(1, 2)",
+    "<mover><mi>x</mi><mo>¯</mo></mover>": "x\u0305",
+    f"<mmultiscripts><mi>C</mi><none/><none/><mprescripts/>{numbers('6', '14')}</mmultiscripts>": "_6^14 C",
+    f"{numbers('2')}<mo>\u2062</mo><mi>x</mi>": "2 x",
+    f"<semantics><mfrac>{numbers('3', '4')}</mfrac><annotation>3 over 4</annotation></semantics>": "3/4",
+}
+
+
+@pytest.mark.reported("yuroyami/KitePDF#32")
+@pytest.mark.reported("satorumurmur/bibi#126")
+@pytest.mark.reported("jgm/pandoc#5318")
+@pytest.mark.reported("jgm/pandoc#5602")
+async def test_a_formula_of_a_book_or_a_text_says_the_same_on_one_line(tmp_path: Path) -> None:
+    names = 'xmlns="http://www.w3.org/1998/Math/MathML"'
+    pages = "".join(f"<p>Is <math {names}>{formula}</math>.</p>" for formula in MATHEMATICS)
+    page = f"{pages}<p>Open <m:math><m:mfrac><m:mn>1</m:mn><m:mn>3</m:mn></m:mfrac></p><p>last</p>"
+    write_book(tmp_path / "a.epub", {"a.xhtml": page.encode()})
+    objects = [f"Object {number}" for number in range(1, len(MATHEMATICS) + 1)]
+    frames = "".join(
+        f"<text:p>Is <draw:frame><draw:object href='./{name}'/></draw:frame>.</text:p>" for name in objects
+    )
+    parts = {
+        f"{name}/content.xml": f"<math {names}>{formula}</math>"
+        for name, formula in zip(objects, MATHEMATICS, strict=True)
+    }
+    write_open_document(tmp_path / "a.odt", "text", frames, more=parts)
+    lines = [f"Is {line}." for line in MATHEMATICS.values()]
+    assert await read(tmp_path, "a.epub") == [*lines, "Open 1/3", "last", ""]
+    assert await read(tmp_path, "a.odt") == lines
+
+
 @pytest.mark.reported("yfedoseev/office_oxide#141")
 @pytest.mark.reported("yfedoseev/office_oxide#357")
 @pytest.mark.reported("iOfficeAI/OfficeCLI#348")

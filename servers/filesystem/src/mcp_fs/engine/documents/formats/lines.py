@@ -8,6 +8,7 @@ from xml.parsers import expat
 
 from mcp_fs.engine.document_kinds import MAX_OUTPUT_BYTES
 from mcp_fs.engine.documents.formats.archives import Unreadable
+from mcp_fs.engine.documents.formats.formulas import FORMULAS, Formula
 from mcp_fs.engine.documents.formats.package import create_parser, local_name
 from mcp_fs.engine.documents.formats.raised import raise_text
 
@@ -41,9 +42,16 @@ class LineBuilder:
         self._remaining_bytes = MAX_OUTPUT_BYTES
         self._is_raised = False
         self._skipped = 0
+        self._formula: Formula | None = None
+        self._formula_end = 0  # where in the line the last formula ends
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         name = local_name(name)
+        if self._formula is None and not self._skipped and name in FORMULAS:
+            self._formula = Formula()
+        if self._formula is not None:
+            self._formula.start(name, attributes)
+            return
         if self._skipped or name in self.IGNORED:
             self._skipped += 1
             return
@@ -52,6 +60,11 @@ class LineBuilder:
         self._start_element(name, parent, {local_name(key): value for key, value in attributes.items()})
 
     def end(self, name: str) -> None:
+        if self._formula is not None:
+            self._formula.end(name)
+            if self._formula.has_ended():
+                self._end_formula(self._formula.finish())
+            return
         if self._skipped:
             self._skipped -= 1
             return
@@ -59,8 +72,18 @@ class LineBuilder:
         self._end_element(local_name(name), self._parent())
 
     def text(self, data: str) -> None:
-        if not self._skipped and self._is_in_text():
+        if self._formula is not None:
+            self._formula.text(data)
+        elif not self._skipped and self._is_in_text():
             self._write(data)
+
+    def _end_formula(self, line: str) -> None:
+        """Write a formula, apart from one directly before it."""
+        self._formula = None
+        if self._formula_end == len(self._line) > 0:
+            self._line.append("\n" if self._parent() == "oMathPara" else " ")
+        self._line.append(line)
+        self._formula_end = len(self._line)
 
     def _start_element(self, name: str, parent: str, attributes: Mapping[str, str]) -> None:
         """Begin an element; all names are local ones."""

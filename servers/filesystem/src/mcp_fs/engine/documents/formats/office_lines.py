@@ -6,14 +6,10 @@ import re
 from collections.abc import Mapping
 
 from mcp_fs.engine.documents.formats.lines import LineBuilder
-from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["OfficeLines"]
 
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
-# Parts of a formula that stand above or below others, with what is written before them (ECMA-376, math).
-_FORMULA_PARTS = {"num": "", "den": "/", "sup": "^", "sub": "_", "e": "√"}
-_ROOT_PARTS = frozenset({"deg", "e"})
 
 
 class OfficeLines(LineBuilder):
@@ -26,8 +22,6 @@ class OfficeLines(LineBuilder):
     def __init__(self) -> None:
         super().__init__()
         self._texts = 0
-        self._formula_parts: list[int] = []  # of each open part of a formula where it begins
-        self._is_behind_formula_part = False
 
     def _is_in_text(self) -> bool:
         return self._texts > 0
@@ -36,7 +30,6 @@ class OfficeLines(LineBuilder):
         match name:
             case "p":
                 self._end_line()
-                self._is_behind_formula_part = False
             case "t":
                 self._texts += 1
             case "r" | "fld":
@@ -50,13 +43,6 @@ class OfficeLines(LineBuilder):
                 self._line.append("\t")
             case "br" | "cr":
                 self._line.append("\n")
-            case name if _is_formula_part(name, parent):
-                if name == "num" and self._is_behind_formula_part:
-                    self._line.append(" ")
-                self._formula_parts.append(len(self._line))
-                self._is_behind_formula_part = False
-            case "chr" if parent == "naryPr":
-                self._line.append(attributes.get("val", ""))
             case "pStyle":
                 self._apply_style(attributes.get("val", ""))
             case "numPr":
@@ -78,37 +64,10 @@ class OfficeLines(LineBuilder):
                 self._end_cell()
             case "tr":
                 self._end_row()
-            case name if _is_formula_part(name, parent):
-                self._end_formula_part(name, self._formula_parts.pop())
             case _:
                 pass
-
-    def _write(self, data: str) -> None:
-        if self._is_behind_formula_part and data[:1].isalnum():
-            self._line.append(" ")
-        self._is_behind_formula_part = False
-        super()._write(data)
 
     def _apply_style(self, style: str) -> None:
         heading = _HEADING.match(style)
         if heading:
             self._prefix = "#" * int(heading[1] or 1) + " "
-
-    def _end_formula_part(self, name: str, begin: int) -> None:
-        """Write a part of a formula on the line: `1/25`, `x^2`, `√(a+b)`, `³√8`."""
-        part = "".join(self._line[begin:])
-        if not part:
-            return
-        if name == "deg":
-            self._line[begin:] = [raise_text("0", part)]
-            return
-        if len(part) > 1 and not part.isdecimal():
-            part = f"({part})"
-        self._line[begin:] = [_FORMULA_PARTS[name] + part]
-        self._is_behind_formula_part = True
-
-
-def _is_formula_part(name: str, parent: str) -> bool:
-    if name in _ROOT_PARTS:
-        return parent == "rad"
-    return name in _FORMULA_PARTS

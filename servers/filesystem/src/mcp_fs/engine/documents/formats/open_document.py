@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
@@ -25,6 +26,8 @@ _ASIDES = {
     "footer-left": "footer",
 }
 _OBJECT = re.compile(r"(?:\./)?Object \d+/content\.xml")
+_IS_FORMULA = re.compile(rb"<(?:\w+:)?math\b")
+_BEGINNING_BYTES = 1000
 # Attributes with the value of a cell, for programs that do not write how it is shown.
 _VALUES = ("value", "date-value", "time-value", "boolean-value", "string-value")
 
@@ -34,7 +37,7 @@ def read_open_document(file: Zip) -> Iterator[str]:
     body = file.member("content.xml")
     if body is None:
         raise Unreadable("is damaged: it has no text")
-    lines = _OpenDocumentLines()
+    lines = _OpenDocumentLines(_read_formulas(file))
     yield from read_xml_lines(body, lines)
     yield from lines.asides()
     styles = file.member("styles.xml")
@@ -42,6 +45,20 @@ def read_open_document(file: Zip) -> Iterator[str]:
         yield from _read_page_styles(styles)
     if lines.kind != "spreadsheet":  # whose charts show its cells
         yield from _read_objects(file)
+
+
+def _read_formulas(file: Zip) -> dict[str, str]:
+    """Return the formulas, which are documents of their own, by the names that the text has for them."""
+    formulas: dict[str, str] = {}
+    for name in filter(_OBJECT.fullmatch, file.names()):
+        beginning = file.member(name)
+        stream = file.member(name)
+        if beginning is not None and stream is not None and _IS_FORMULA.search(beginning.read(_BEGINNING_BYTES)):
+            lines = _OpenDocumentLines()
+            for _ in read_xml_lines(stream, lines):
+                pass
+            formulas[posixpath.dirname(posixpath.normpath(name))] = lines.open_line()
+    return formulas
 
 
 def _read_page_styles(styles: BinaryIO) -> Iterator[str]:
@@ -69,13 +86,17 @@ class _OpenDocumentLines(LineBuilder):
 
     Attributes:
         kind: what the document is, such as `text`, `spreadsheet`, `presentation` or `chart`.
+
+    Args:
+        formulas: by the names of the objects that they are.
     """
 
     IGNORED = frozenset({"ruby-text", "tracked-changes", "binary-data"})
 
-    def __init__(self) -> None:
+    def __init__(self, formulas: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self.kind = ""
+        self._formulas = formulas or {}
         self._asides: dict[str, list[str]] = {}
         self._aside: _Aside | None = None
         self._paragraphs = 0
@@ -86,6 +107,10 @@ class _OpenDocumentLines(LineBuilder):
         self._raised_styles: set[str] = set()
         self._hidden_styles: set[str] = set()
         self._raised_spans: list[bool] = []
+
+    def open_line(self) -> str:
+        """Return what stands in no paragraph, as a formula that is a document of its own."""
+        return "".join(self._line)
 
     def asides(self) -> Iterator[str]:
         """Yield notes and comments, each kind below its title."""
@@ -98,7 +123,7 @@ class _OpenDocumentLines(LineBuilder):
         if self._aside is not None:
             self._aside.start(name, attributes)
         elif not self._skipped and local_name(name) in _ASIDES:
-            self._aside = _Aside(_ASIDES[local_name(name)])
+            self._aside = _Aside(_ASIDES[local_name(name)], self._formulas)
         else:
             super().start(name, attributes)
 
@@ -134,6 +159,8 @@ class _OpenDocumentLines(LineBuilder):
                 self._line.append(" " * min(int(attributes.get("c", "1")), 1000))
             case "a":
                 self._links.append((attributes.get("href", ""), len(self._line)))
+            case "object":
+                self._line.append(self._formulas.get(posixpath.normpath(attributes.get("href", "")), ""))
             case "span":
                 self._raised_spans.append(self._is_raised)
                 self._is_raised = self._is_raised or attributes.get("style-name") in self._raised_styles
@@ -223,8 +250,8 @@ class _OpenDocumentLines(LineBuilder):
 class _Aside(_OpenDocumentLines):
     """The lines of a note or a comment, which say who wrote it and what marks it."""
 
-    def __init__(self, title: str) -> None:
-        super().__init__()
+    def __init__(self, title: str, formulas: Mapping[str, str]) -> None:
+        super().__init__(formulas)
         self.title = title
         self._author = ""
         self._mark = ""

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip, read_all
 from mcp_fs.engine.documents.formats.charsets import decode_page
+from mcp_fs.engine.documents.formats.formulas import FORMULAS, Formula
 from mcp_fs.engine.documents.formats.package import read_elements
 from mcp_fs.engine.documents.formats.raised import raise_text
 
@@ -77,8 +78,16 @@ class _PageParser(HTMLParser):
         self._silent = 0
         self._raised = 0
         self._is_spoken = False
+        self._formula: Formula | None = None
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        name = tag.rpartition(":")[2]
+        if self._formula is None and not self._silent and name in FORMULAS:
+            self._formula = Formula()
+        if self._formula is not None and tag not in self._BREAKS:
+            self._formula.start(name, dict(attrs))
+            return
+        self._end_formula()
         self._end_marks(tag)
         if tag in self._SPOKEN:
             self._is_spoken = True
@@ -109,6 +118,11 @@ class _PageParser(HTMLParser):
         return ""
 
     def handle_endtag(self, tag: str) -> None:
+        if self._formula is not None:
+            self._formula.end(tag.rpartition(":")[2])
+            if self._formula.has_ended():
+                self._end_formula()
+            return
         self._end_marks(tag)
         if tag in self._SILENT:
             self._silent = max(0, self._silent - 1)
@@ -117,7 +131,20 @@ class _PageParser(HTMLParser):
         elif tag in self._BREAKS and tag != "br":
             self.parts.append("\n")
 
+    def _end_formula(self) -> None:
+        """Write the formula that is open, if there is one: a page may lack its end."""
+        if self._formula is not None:
+            self.parts.append(self._formula.finish())
+            self._formula = None
+
+    def close(self) -> None:
+        super().close()
+        self._end_formula()
+
     def handle_data(self, data: str) -> None:
+        if self._formula is not None:
+            self._formula.text(data)
+            return
         if self._silent or self._is_spoken:
             return
         text = re.sub(r"\s+", " ", data)

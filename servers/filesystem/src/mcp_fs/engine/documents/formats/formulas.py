@@ -1,0 +1,291 @@
+"""Writes formulas of Office (ECMA-376, OMML) and of pages and OpenDocument (MathML) on one line: `((x-c)/v)^2`.
+
+Both draw parts above, below and around others, so their characters alone say something else: `x-cv2`. An element
+becomes text when it ends, from the texts of those in it, so that no formula is too deep.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from mcp_fs.engine.documents.formats.package import local_name
+from mcp_fs.engine.documents.formats.raised import raise_text
+
+__all__ = ["FORMULAS", "Formula"]
+
+FORMULAS = frozenset({"oMath", "math"})
+# Elements whose characters are drawn.
+_TOKENS = frozenset({"t", "mi", "mn", "mo", "mtext", "ms"})
+# What is said a second time, is hidden, or was deleted.
+_IGNORED = frozenset({"annotation", "annotation-xml", "mphantom", "del", "moveFrom"})
+# What the parts of an element of MathML are, which it has in this order.
+_ROLES: Mapping[str, Sequence[str]] = {
+    "mfrac": ("num", "den"),
+    "msub": ("e", "sub"),
+    "msup": ("e", "sup"),
+    "msubsup": ("e", "sub", "sup"),
+    "munder": ("e", "sub"),
+    "mover": ("e", "sup"),
+    "munderover": ("e", "sub", "sup"),
+    "mroot": ("e", "deg"),
+}
+_RELATIONS = frozenset("=<>≤≥≈≡≠∼∝→⇒⇔")
+_ACCENTS = {
+    "¯": "\u0305", "‾": "\u0305", "^": "\u0302", "ˆ": "\u0302", "~": "\u0303", "˜": "\u0303", "˙": "\u0307",
+    "¨": "\u0308", "→": "\u20d7",
+}  # fmt: skip
+# Braces of a group, whose label is drawn beyond them.
+_BRACES = frozenset("⏞⏟︷︸")
+_HAT = "\u0302"
+_LINE_ABOVE = "\u0305"
+_LINE_BELOW = "\u0332"
+# Operators that are not drawn, such as the one between two factors.
+_INVISIBLE = re.compile("[\u2061-\u2064\xa0]")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+
+
+class _Kind(Enum):
+    """What a text was made of, as far as it changes what is written beside it."""
+
+    TEXT = auto()
+    SCRIPT = auto()
+    BARRED = auto()  # a fraction or a root, whose bar says how far it goes
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An element that has ended, with its name, or its role in the one around it."""
+
+    role: str
+    text: str
+    kind: _Kind = _Kind.TEXT
+
+
+@dataclass(slots=True)
+class _Element:
+    """An element that is open, with the properties that its attributes give it, or elements of their own."""
+
+    name: str
+    properties: dict[str, str] = field(default_factory=dict[str, str])
+    parts: list[_Part] = field(default_factory=list[_Part])
+
+    def texts(self, role: str) -> list[str]:
+        return [part.text for part in self.parts if part.role == role]
+
+    def group(self, role: str) -> str:
+        """Return a part that is above or below the line, in brackets where it would not end in time without them."""
+        text = "".join(self.texts(role)).strip()
+        if _is_whole(text):
+            return text
+        return f"({text})"
+
+    def base(self) -> str:
+        """Return the part that is on the line."""
+        parts = [part for part in self.parts if part.role == "e"]
+        if [part.kind for part in parts] == [_Kind.BARRED]:
+            return f"({parts[0].text})"
+        return _join(parts)
+
+    def scripts(self) -> str:
+        text = ""
+        for role, mark in (("sub", "_"), ("lim", "_"), ("sup", "^")):
+            script = self.group(role)
+            if script and script not in _BRACES:
+                text += mark + script
+        return text
+
+
+class Formula:
+    """Takes the elements of one formula, from its own on."""
+
+    def __init__(self) -> None:
+        self._open: list[_Element] = []
+        self._ignored = 0
+        self._line = ""
+
+    def start(self, name: str, attributes: Mapping[str, str | None]) -> None:
+        name = local_name(name)
+        if self._ignored or name in _IGNORED:
+            self._ignored += 1
+            return
+        properties = {local_name(key): value or "" for key, value in attributes.items()}
+        if len(self._open) > 1 and self._open[-1].name.endswith("Pr"):
+            self._open[-2].properties[name] = properties.get("val", "")
+        self._open.append(_Element(name, properties))
+
+    def text(self, data: str) -> None:
+        if self._ignored or not self._open or self._open[-1].name not in _TOKENS:
+            return
+        if self._open[-1].name != "t":
+            data = re.sub(r"[ \t\r\n]+", " ", data.strip(" \t\r\n"))
+        self._open[-1].parts.append(_Part("", _INVISIBLE.sub(" ", data)))
+
+    def end(self, name: str) -> None:
+        """End an element, and those in it that a page leaves open."""
+        name = local_name(name)
+        if self._ignored:
+            self._ignored -= 1
+        elif any(element.name == name for element in self._open):
+            while self._open[-1].name != name:
+                self._end_element()
+            self._end_element()
+
+    def has_ended(self) -> bool:
+        return not self._open
+
+    def finish(self) -> str:
+        """Return the formula, of which a page may lack the end."""
+        while self._open:
+            self._end_element()
+        return self._line.strip()
+
+    def _end_element(self) -> None:
+        element = self._open.pop()
+        if not self._open:
+            self._line = _write(element).text
+            return
+        if element.name.endswith("Pr"):
+            return
+        part = _write(element)
+        outer = self._open[-1]
+        roles = _ROLES.get(outer.name, ())
+        if len(outer.parts) < len(roles):
+            part = _Part(roles[len(outer.parts)], part.text, part.kind)
+        outer.parts.append(part)
+
+
+def _write(element: _Element) -> _Part:
+    """Return an element as text, from the texts of its parts."""
+    properties = element.properties
+    kind = _Kind.TEXT
+    match element.name:
+        case "f" | "mfrac":
+            text = element.group("num") + _fraction_bar(properties) + element.group("den")
+            kind = _Kind.BARRED
+        case "rad" | "mroot":
+            text = raise_text("0", element.group("deg")) + "√" + element.group("e")
+            kind = _Kind.BARRED
+        case "msqrt":
+            text = "√" + _Element("", {}, [_Part("e", _join(element.parts))]).group("e")
+            kind = _Kind.BARRED
+        case "nary":
+            sign = _Part("", properties.get("chr", "∫") + element.scripts(), _Kind.SCRIPT)
+            text = _join([sign, _Part("e", element.base())])
+        case "mover" if element.group("sup") in _ACCENTS:
+            text = element.group("e") + _ACCENTS[element.group("sup")]
+        case "limUpp":
+            text = f"{element.base()}^{element.group('lim')}"
+            kind = _Kind.SCRIPT
+        case "sPre":
+            text = f"{element.scripts()} {element.base()}"
+        case "sSub" | "sSup" | "sSubSup" | "limLow" | "msub" | "msup" | "msubsup" | "munder" | "mover" | "munderover":
+            text = element.base() + element.scripts()
+            kind = _Kind.SCRIPT
+        case "mmultiscripts":
+            text = _write_scripts(element.parts)
+            kind = _Kind.SCRIPT
+        case "acc":
+            text = element.group("e") + properties.get("chr", _HAT)
+        case "bar" if properties.get("pos") == "top":
+            text = element.group("e") + _LINE_ABOVE
+        case "bar":
+            text = element.group("e") + _LINE_BELOW
+        case "func":
+            text = f"{''.join(element.texts('fName'))} {element.base()}"
+        case "d":
+            inner = properties.get("sepChr", "|").join(element.texts("e"))
+            text = properties.get("begChr", "(") + inner + properties.get("endChr", ")")
+        case "mfenced":
+            inner = properties.get("separators", ",")[:1].join(part.text for part in element.parts)
+            text = properties.get("open", "(") + inner + properties.get("close", ")")
+        case "mr" | "mtr" | "mlabeledtr":
+            text = _join_cells(element.parts)
+        case "m" | "eqArr" | "mtable":
+            text = "; ".join(part.text.replace("&", "") for part in element.parts)
+        case "phant" if properties.get("show") in ("0", "off", "false"):
+            text = ""
+        case "br":
+            text = "\n"
+        case _:
+            text = _join(element.parts)
+            if len(element.parts) == 1:
+                kind = element.parts[0].kind
+    return _Part(element.name, text, kind)
+
+
+def _fraction_bar(properties: Mapping[str, str]) -> str:
+    """Return what stands for the bar; without a bar, as in a binomial, that is a broken one."""
+    if properties.get("type") == "noBar" or properties.get("linethickness", "").startswith("0"):
+        return "¦"
+    return "/"
+
+
+def _write_scripts(parts: Sequence[_Part]) -> str:
+    """Return a base, then pairs of scripts; those behind `mprescripts` stand before it."""
+    names = [part.role for part in parts]
+    middle = names.index("mprescripts") if "mprescripts" in names else len(parts)
+    before = _write_pairs(parts[middle + 1 :])
+    base = "".join(part.text for part in parts[:1])
+    return f"{before} {base}{_write_pairs(parts[1:middle])}".strip()
+
+
+def _write_pairs(parts: Sequence[_Part]) -> str:
+    """Return scripts of which every second one is above the line."""
+    text = ""
+    for number, part in enumerate(parts):
+        role = ("sub", "sup")[number % 2]
+        text += _Element("", {}, [_Part(role, part.text)]).scripts()
+    return text
+
+
+def _join_cells(parts: Sequence[_Part]) -> str:
+    """Return the cells of a row; what is set below a relation of other rows begins with one."""
+    line = ""
+    for number, part in enumerate(parts):
+        if number and part.text[:1] not in _RELATIONS:
+            line += ", "
+        line += part.text
+    return line
+
+
+def _join(parts: Sequence[_Part]) -> str:
+    """Return parts that stand beside each other, with a blank where they would say something else without it."""
+    line = ""
+    last = _Kind.TEXT
+    for part in parts:
+        if not part.text:
+            continue
+        if _is_apart(line[-1:], last, part):
+            line += " "
+        line += part.text
+        last = part.kind
+    return line
+
+
+def _is_apart(end: str, last: _Kind, part: _Part) -> bool:
+    """Return whether a part needs a blank before it, behind a part of another kind that ends so."""
+    begin = part.text[0]
+    if last is not _Kind.TEXT:
+        return begin.isalnum() or begin in _BRACKETS
+    if part.kind is _Kind.BARRED:
+        return end.isalnum()
+    return part.kind is _Kind.SCRIPT and end.isdecimal() and begin.isdecimal()
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text is one thing: a character with its accents, a number, or all in brackets."""
+    letters = [letter for letter in text if not unicodedata.combining(letter)]
+    if len(letters) <= 1 or _NUMBER.fullmatch(text):
+        return True
+    closing = _BRACKETS.get(text[0])
+    depth = 0
+    for position, letter in enumerate(text):
+        depth += (letter == text[0]) - (letter == closing)
+        if depth == 0:
+            return position == len(text) - 1
+    return False
