@@ -419,6 +419,41 @@ async def test_codes_and_durations_are_those_that_a_workbook_shows(tmp_path: Pat
     ]  # fmt: skip
 
 
+def styled_cell(name: str, style: int, value: str) -> str:
+    return f'<c r="{name}" s="{style}"><v>{value}</v></c>'
+
+
+@pytest.mark.reported("JanKallman/EPPlus#282")
+@pytest.mark.reported("ONLYOFFICE/Docker-DocumentServer#257")
+@pytest.mark.reported("rfischer42/xlsx-reader#4")
+async def test_a_time_below_zero_is_no_time_of_the_day_before(tmp_path: Path) -> None:
+    codes = ("[h]:mm", 'h"h"\\d', "d mmm", '0.0"h"', "[Red]0;-0")
+    formats = "".join(
+        f'<numFmt numFmtId="{200 + number}" formatCode="{code.replace(chr(34), "&quot;")}"/>'
+        for number, code in enumerate(codes)
+    )
+    numbers = (20, 22, 14, *range(200, 205))
+    looks = "".join(f'<xf numFmtId="{number}"/>' for number in numbers)
+    styles = f"<numFmts>{formats}</numFmts><cellXfs>{looks}</cellXfs>"
+    cells = "".join(styled_cell(f"{letter}1", style, "-0.25") for style, letter in enumerate("ABCDEFGH"))
+    formula = '<c r="I1" s="0"><f>A1-B1</f><v>-1.5</v></c>'
+    write_sheet(tmp_path / "a.xlsx", f'<row r="1">{cells}{formula}</row>', styles)
+    line = (await read(tmp_path, "a.xlsx"))[1]
+    hours = "-06:00:00"
+    assert line.split("\t") == [hours, hours, "-0.25", hours, hours, "-0.25", "-0.25", "-0.25", "-36:00:00"]
+
+
+@pytest.mark.reported("orbeon/orbeon-forms#4452")
+@pytest.mark.reported("PHPOffice/PHPExcel#632")
+@pytest.mark.reported("openai/codex#38118")
+async def test_a_number_has_the_digits_that_excel_shows_and_an_empty_text_none(tmp_path: Path) -> None:
+    values = ("0.30000000000000004", "6.3200000000000006E-2", "1234567.891", "1.0000000000000002")
+    cells = "".join(styled_cell(f"{letter}1", 0, value) for letter, value in zip("ABCD", values, strict=True))
+    empty = '<c r="E1" t="s"><v>1</v></c><c r="F1" t="s"><v>0</v></c>'
+    write_sheet(tmp_path / "a.xlsx", f'<row r="1">{cells}{empty}</row>', shared="<si><t>end</t></si><si><t/></si>")
+    assert (await read(tmp_path, "a.xlsx"))[1].split("\t") == ["0.3", "0.0632", "1234567.891", "1", "", "end"]
+
+
 @pytest.mark.reported("xberg-io/xberg#1494")
 @pytest.mark.reported("w3c/epubcheck#34")
 @pytest.mark.reported("onyx-dot-app/onyx#14773")

@@ -171,6 +171,8 @@ def _cell_text(value: object) -> str:
             return str(value)
         case float() if value.is_integer() and abs(value) < 1 << 53:
             return str(int(value))
+        case float():
+            return f"{value:.15g}"  # as many digits as Excel shows
         case datetime() if value.time() == time():
             return str(value.date())
         case datetime():

@@ -1,6 +1,6 @@
 """What a workbook (ECMA-376) shows of cells otherwise than it stores it, where that changes what they say.
 
-That is zeros before a number, as of a postal code, and what is raised in a text.
+That is zeros before a number, as of a postal code, what is raised in a text, and times below zero.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from xml.parsers import expat
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
@@ -15,12 +16,19 @@ from mcp_fs.engine.documents.formats.matching_elements import find_elements
 from mcp_fs.engine.documents.formats.office_lines import OfficeLines
 from mcp_fs.engine.documents.formats.package import create_parser, find_related_parts, read_elements
 
-__all__ = ["CellLooks", "RaisedText", "read_cell_looks"]
+__all__ = ["CellLooks", "RaisedText", "format_duration", "read_cell_looks"]
 
 # A format of digits only, such as `00000` or `000-00-0000`.
 _DIGIT_FORMAT = re.compile(r'(?:0|[-+ ()]|\\.|"[^"]*")*')
 _DIGIT_OR_LITERAL = re.compile(r'0|\\(.)|"([^"]*)"|([-+ ()])')
 _FEWEST_DIGITS = 2
+# Built-in formats of dates and times, as Excel has them in all languages.
+_BUILT_IN_TIMES = frozenset(map(str, (*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59))))
+_CLOCK_TIMES = frozenset(map(str, (*range(18, 23), 32, 33, *range(45, 48))))
+# What a format only shows: texts, single characters, colours and languages, but not `[h]`.
+_FORMAT_LITERAL = re.compile(r'"[^"]*"|[\\_*].|\[(?![hms]+\])[^\]]*\]')
+_TIME_LETTERS = frozenset("ymdhs")
+_HOUR_LETTERS = frozenset("hs")
 _MOST_IN_PATTERN = 10_000
 _MARKS_RAISED = b"superscript"
 
@@ -32,10 +40,12 @@ class CellLooks:
     Attributes:
         digit_formats: by the numbers of the styles that have one.
         raised_texts: by their numbers among the texts that cells share.
+        times: the styles of dates and times, each with whether it shows hours.
     """
 
     digit_formats: Mapping[str, str]
     raised_texts: Mapping[str, str]
+    times: Mapping[str, bool]
 
     def pattern(self) -> bytes:
         """Return a regular expression that the XML of each sheet has where a cell looks so."""
@@ -46,6 +56,10 @@ class CellLooks:
         if self.raised_texts:
             numbers = _pattern_of_numbers(self.raised_texts)
             patterns.append(rf"<(?:\w+:)?v>{numbers}</".encode())
+        if self.times:
+            numbers = _pattern_of_numbers(self.times)
+            value = r"(?:<(?:\w+:)?f\b[^>]*/>|<(?:\w+:)?f\b[^>]*>[^<]*</(?:\w+:)?f>)?<(?:\w+:)?v>-"
+            patterns.append(rf"""\bs=["']{numbers}["'][^>]*>{value}""".encode())
         return b"|".join(patterns)
 
     def text_of(self, kind: str, style: str, value: str) -> str | None:
@@ -56,6 +70,8 @@ class CellLooks:
         """
         if kind == "s":
             return self.raised_texts.get(value)
+        if kind == "n" and style in self.times and value.startswith("-"):
+            return _format_negative_time(value, shows_hours=self.times[style])
         digit_format = self.digit_formats.get(style)
         if kind == "n" and digit_format is not None and value.isdecimal():
             return _format_digits(value, digit_format)
@@ -69,13 +85,16 @@ def read_cell_looks(package: Zip, main: str) -> CellLooks:
         main: the part that names its sheets.
     """
     parts = find_related_parts(package, main, key="Type")
+    formats = _read_formats(package, parts.get("styles", ""))
     return CellLooks(
-        _read_digit_formats(package, parts.get("styles", "")),
+        {style: code for style, (_, code) in formats.items() if _is_digit_format(code)},
         _read_raised_texts(package, parts.get("sharedStrings", "")),
+        {style: _shows_hours(*format_) for style, format_ in formats.items() if _is_time(*format_)},
     )
 
 
-def _read_digit_formats(package: Zip, part: str) -> Mapping[str, str]:
+def _read_formats(package: Zip, part: str) -> Mapping[str, tuple[str, str]]:
+    """Return the format of each style: its number, and its code where the workbook has one for it."""
     codes: dict[str, str] = {}
     styles: list[str] = []
     container = ""
@@ -89,8 +108,29 @@ def _read_digit_formats(package: Zip, part: str) -> Mapping[str, str]:
                 styles.append(attributes.get("numFmtId", ""))
             case _:
                 pass
-    formats = {str(number): codes.get(style, "") for number, style in enumerate(styles)}
-    return {number: code for number, code in formats.items() if _is_digit_format(code)}
+    return {str(number): (style, codes.get(style, "")) for number, style in enumerate(styles)}
+
+
+def _is_time(number: str, code: str) -> bool:
+    if not code:
+        return number in _BUILT_IN_TIMES
+    return not _TIME_LETTERS.isdisjoint(_FORMAT_LITERAL.sub("", code.lower()))
+
+
+def _shows_hours(number: str, code: str) -> bool:
+    if not code:
+        return number in _CLOCK_TIMES
+    return not _HOUR_LETTERS.isdisjoint(_FORMAT_LITERAL.sub("", code.lower()))
+
+
+def _format_negative_time(value: str, *, shows_hours: bool) -> str | None:
+    """Return days below zero as hours, which no clock shows, or as they are where the cell shows a date."""
+    if not shows_hours:
+        return value
+    try:
+        return format_duration(timedelta(days=float(value)))
+    except (ValueError, OverflowError):
+        return value
 
 
 def _is_digit_format(code: str) -> bool:
@@ -111,6 +151,19 @@ def _format_digits(value: str, code: str) -> str:
         text += digits[: surplus + 1]
         digits = digits[surplus + 1 :]
         surplus = 0
+    return text
+
+
+def format_duration(duration: timedelta) -> str:
+    """Return hours, minutes and seconds as a workbook shows them: `36:00:00`, `-12:00:00`."""
+    sign = ""
+    if duration < timedelta():
+        sign = "-"
+    minutes, seconds = divmod(abs(duration), timedelta(minutes=1))
+    hours, minutes = divmod(minutes, 60)
+    text = f"{sign}{hours:02}:{minutes:02}:{seconds.seconds:02}"
+    if seconds.microseconds:
+        text += f".{seconds.microseconds:06}".rstrip("0")
     return text
 
 

@@ -34,7 +34,12 @@ from mcp_fs.engine.documents.formats.binary_errors import (
     read_old_errors,
     read_sheet_relations,
 )
-from mcp_fs.engine.documents.formats.cell_looks import CellLooks, RaisedText, read_cell_looks
+from mcp_fs.engine.documents.formats.cell_looks import (
+    CellLooks,
+    RaisedText,
+    format_duration,
+    read_cell_looks,
+)
 from mcp_fs.engine.documents.formats.matching_elements import find_elements
 from mcp_fs.engine.documents.formats.package import (
     ElementHandler,
@@ -57,6 +62,8 @@ _LAST_COLUMN = 16_384
 _LAST_ROW = 1_048_576
 # From here on not every whole number has a double of its own.
 _EXACT_INTEGERS = 1 << 53
+# Excel shows no more, so that a sum of 0.1 and 0.2 is 0.3.
+_SHOWN_DIGITS = 15
 _LONG_NUMBER = re.compile(r"-?\d{16,}")
 _NEEDS_XML = rb"""\bt=["']e["']|<(?:\w+:)?f[\s/>]|>-?\d{16,}<"""
 _A1 = re.compile(r"\$?([A-Za-z]{0,3})\$?(\d{0,7})")
@@ -350,26 +357,15 @@ def _format_row(number: int, cells: dict[int, str], first_column: int) -> str:
 def _cell(value: object) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT_INTEGERS:
         return str(int(value))
+    if isinstance(value, float):
+        return f"{value:.{_SHOWN_DIGITS}g}"
     if isinstance(value, datetime):
         return value.isoformat(" ")
     if isinstance(value, timedelta):
-        return _format_duration(value)
+        return format_duration(value)
     if isinstance(value, str):
         return " ".join(value.split())
     return str(value)
-
-
-def _format_duration(duration: timedelta) -> str:
-    """Return hours, minutes and seconds as a workbook shows them: `36:00:00`, `-12:00:00`."""
-    sign = ""
-    if duration < timedelta():
-        sign = "-"
-    minutes, seconds = divmod(abs(duration), timedelta(minutes=1))
-    hours, minutes = divmod(minutes, 60)
-    text = f"{sign}{hours:02}:{minutes:02}:{seconds.seconds:02}"
-    if seconds.microseconds:
-        text += f".{seconds.microseconds:06}".rstrip("0")
-    return text
 
 
 def _cell_name(row: int, column: int) -> str:
