@@ -25,28 +25,44 @@ _RELATIONSHIP = (
 )
 
 
-def xls(numbers: Numbers, *, is_encrypted: bool = False, more: Tree | None = None) -> bytes:
+def xls(
+    numbers: Numbers,
+    *,
+    is_encrypted: bool = False,
+    text: str = "",
+    code_page: int | None = None,
+    more: Tree | None = None,
+) -> bytes:
     """Return a workbook with one sheet, `Old`; below its last number are `#N/A` and, of a formula, `#DIV/0!`.
 
     Args:
         is_encrypted: whether it says that what follows is encrypted.
+        text: of the first cell, with one byte for each letter.
+        code_page: the one that it names.
         more: other streams of the file.
     """
     begin = _old_record(0x809, struct.pack("<HHHHII", 0x600, 5, 0, 0, 0, 0))
     if is_encrypted:
         begin += _old_record(_FILE_PASS, struct.pack("<HHHH", 0, 0x1234, 0x5678, 0))
+    if code_page is not None:
+        begin += _old_record(0x42, struct.pack("<H", code_page))
     end = _old_record(0x0A, b"")
+    if text:
+        written = struct.pack("<HB", len(text), 0) + text.encode("latin-1")
+        end = _old_record(0xFC, struct.pack("<II", 1, 1) + written) + end
     name = b"\x03\x00Old"
     sheet_offset = len(begin) + 4 + 6 + len(name) + len(end)
     book = begin + _old_record(0x85, struct.pack("<IBB", sheet_offset, 0, 0) + name) + end
     sheet = _old_record(0x809, struct.pack("<HHHHII", 0x600, 0x10, 0, 0, 0, 0))
+    if text:
+        sheet += _old_record(0xFD, struct.pack("<HHHI", 0, 0, 0, 0))
     for (row, column), number in sorted(numbers.items()):
         sheet += _old_record(0x203, struct.pack("<HHHd", row, column, 0, number))
     row, column = max(numbers)
     sheet += _old_record(0x205, struct.pack("<HHHBB", row + 1, column, 0, _NOT_AVAILABLE, 1))
     result = bytes([2, 0, _DIVISION_BY_ZERO, 0, 0, 0, 0xFF, 0xFF])
     sheet += _old_record(0x06, struct.pack("<HHH", row + 2, column, 0) + result + struct.pack("<HIH", 0, 0, 0))
-    return compound_file({"Workbook": book + sheet + end, **(more or {})})
+    return compound_file({"Workbook": book + sheet + _old_record(0x0A, b""), **(more or {})})
 
 
 def xlsb(numbers: Numbers) -> bytes:

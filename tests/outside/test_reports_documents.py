@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
+from filesystem.binary_workbooks import xls
 from filesystem.documents import drawn_pdf, zipped
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
@@ -452,6 +453,17 @@ async def test_a_number_has_the_digits_that_excel_shows_and_an_empty_text_none(t
     empty = '<c r="E1" t="s"><v>1</v></c><c r="F1" t="s"><v>0</v></c>'
     write_sheet(tmp_path / "a.xlsx", f'<row r="1">{cells}{empty}</row>', shared="<si><t>end</t></si><si><t/></si>")
     assert (await read(tmp_path, "a.xlsx"))[1].split("\t") == ["0.3", "0.0632", "1234567.891", "1", "", "end"]
+
+
+@pytest.mark.reported("tafia/calamine#229")
+@pytest.mark.reported("tafia/calamine#326")
+@pytest.mark.reported("tafia/calamine#468")
+@pytest.mark.parametrize("code_page", [None, 1252, 1200, 932])
+async def test_texts_of_an_old_workbook_do_not_go_by_the_code_page_that_it_names(
+    code_page: int | None, tmp_path: Path
+) -> None:
+    (tmp_path / "a.xls").write_bytes(xls({(1, 0): 7.5}, text="Året", code_page=code_page))
+    assert (await read(tmp_path, "a.xls"))[1:3] == ["Året", "7.5"]
 
 
 @pytest.mark.reported("xberg-io/xberg#1494")

@@ -29,6 +29,9 @@ _ERROR_WORDS = {
 _BOOK_STREAMS = ("Workbook", "Book")
 _OLD_HEAD = struct.Struct("<HH")
 _FILE_PASS = 0x2F
+_VERSION_8 = b"\x00\x06"
+_CODE_PAGE = 0x42
+_UTF_16 = (1200).to_bytes(2, "little")
 _MOST_LEADING_RECORDS = 10
 _END = 0x0A
 _BOUND_SHEET = 0x85
@@ -49,19 +52,45 @@ _NO_TEXT = 0xFFFF_FFFF
 
 
 def read_book_stream(file: BinaryIO) -> bytes:
-    """Return the records of a workbook of before 2007; nothing where it has none."""
+    """Return the records of a workbook of before 2007; nothing where it has none.
+
+    Where they name a code page that the format does not use, the file gets the one that it does: the reader of cells
+    takes each byte of a text for a letter of that page.
+
+    Args:
+        file: in memory.
+    """
     import olefile  # pyright: ignore[reportMissingTypeStubs]
 
     library: Any = olefile
     file.seek(0)
     try:
-        container = library.OleFileIO(file)
+        container = library.OleFileIO(file, write_mode=True)
         name = next(filter(container.exists, _BOOK_STREAMS), None)
         if name is None:
             return b""
-        return container.openstream(name).read()
+        book = container.openstream(name).read()
+        unicode_book = _name_unicode(book)
+        if unicode_book != book:
+            container.write_stream(name, unicode_book)
+        return unicode_book
     except OSError:
         return b""
+
+
+def _name_unicode(book: bytes) -> bytes:
+    """Return the records of BIFF8, whose texts are UTF-16 with or without zeros, with that as their code page."""
+    offset = 0
+    for number, (kind, body) in enumerate(_old_records(book, 0)):
+        if number == 0 and body[:2] != _VERSION_8:
+            return book
+        if kind == _CODE_PAGE and len(body) == len(_UTF_16):
+            start = offset + _OLD_HEAD.size
+            return book[:start] + _UTF_16 + book[start + len(_UTF_16) :]
+        if kind == _END:
+            return book
+        offset += _OLD_HEAD.size + len(body)
+    return book
 
 
 def is_encrypted(book: bytes) -> bool:
