@@ -466,6 +466,17 @@ async def test_texts_of_an_old_workbook_do_not_go_by_the_code_page_that_it_names
     assert (await read(tmp_path, "a.xls"))[1:3] == ["Året", "7.5"]
 
 
+@pytest.mark.reported("trypsynth/paperback#859")
+@pytest.mark.reported("openpreserve/odf-validator#40")
+async def test_a_document_that_is_locked_is_not_called_damaged(tmp_path: Path) -> None:
+    manifest = "<manifest><file-entry full-path='content.xml'><encryption-data/></file-entry></manifest>"
+    parts = {"META-INF/manifest.xml": manifest, "content.xml": "\x81\x02 no XML"}
+    (tmp_path / "a.odt").write_bytes(zipped(parts))
+    (tmp_path / "a.ods").write_bytes(zipped({"mimetype": "", "encrypted-package": "\x81\x02"}))
+    for name in ("a.odt", "a.ods"):
+        assert "is locked by a password" in (await read(tmp_path, name))[1]
+
+
 @pytest.mark.reported("xberg-io/xberg#1494")
 @pytest.mark.reported("w3c/epubcheck#34")
 @pytest.mark.reported("onyx-dot-app/onyx#14773")

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
 from mcp_fs.engine.documents.formats.lines import LineBuilder, read_xml_lines
-from mcp_fs.engine.documents.formats.package import local_name
+from mcp_fs.engine.documents.formats.package import local_name, read_elements
 
 __all__ = ["read_open_document"]
 
@@ -34,6 +34,7 @@ _VALUES = ("value", "date-value", "time-value", "boolean-value", "string-value")
 
 def read_open_document(file: Zip) -> Iterator[str]:
     """Yield a text, sheets or slides, then notes and comments, headers and footers, and what is embedded."""
+    _refuse_locked(file)
     body = file.member("content.xml")
     if body is None:
         raise Unreadable("is damaged: it has no text")
@@ -45,6 +46,14 @@ def read_open_document(file: Zip) -> Iterator[str]:
         yield from _read_page_styles(styles)
     if lines.kind != "spreadsheet":  # whose charts show its cells
         yield from _read_objects(file)
+
+
+def _refuse_locked(file: Zip) -> None:
+    """Refuse a document whose parts are encrypted, or which is in one such part since ODF 1.4."""
+    manifest = read_elements(file.member("META-INF/manifest.xml"))
+    is_locked = any(name == "encryption-data" for name, _ in manifest)
+    if is_locked or "encrypted-package" in file.names():
+        raise Unreadable("is locked by a password")
 
 
 def _read_formulas(file: Zip) -> dict[str, str]:
