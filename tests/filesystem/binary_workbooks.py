@@ -31,6 +31,8 @@ def xls(
     is_encrypted: bool = False,
     text: str = "",
     code_page: int | None = None,
+    number_format: tuple[int, str] | None = None,
+    version: int = 0x600,
     more: Tree | None = None,
 ) -> bytes:
     """Return a workbook with one sheet, `Old`; below its last number are `#N/A` and, of a formula, `#DIV/0!`.
@@ -39,21 +41,28 @@ def xls(
         is_encrypted: whether it says that what follows is encrypted.
         text: of the first cell, with one byte for each letter.
         code_page: the one that it names.
+        number_format: the number and the code of the one that all numbers have.
+        version: of the records, 0x500 for BIFF5.
         more: other streams of the file.
     """
-    begin = _old_record(0x809, struct.pack("<HHHHII", 0x600, 5, 0, 0, 0, 0))
+    begin = _old_record(0x809, struct.pack("<HHHHII", version, 5, 0, 0, 0, 0))
     if is_encrypted:
         begin += _old_record(_FILE_PASS, struct.pack("<HHHH", 0, 0x1234, 0x5678, 0))
     if code_page is not None:
         begin += _old_record(0x42, struct.pack("<H", code_page))
+    if number_format is not None:
+        format_id, code = number_format
+        length = struct.pack("<HB", len(code), 0) if version == 0x600 else bytes([len(code)])
+        begin += _old_record(0x41E, struct.pack("<H", format_id) + length + code.encode("latin-1"))
+        begin += _old_record(0xE0, struct.pack("<HH", 0, format_id) + bytes(16))
     end = _old_record(0x0A, b"")
     if text:
         written = struct.pack("<HB", len(text), 0) + text.encode("latin-1")
         end = _old_record(0xFC, struct.pack("<II", 1, 1) + written) + end
-    name = b"\x03\x00Old"
+    name = b"\x03\x00Old" if version == 0x600 else b"\x03Old"
     sheet_offset = len(begin) + 4 + 6 + len(name) + len(end)
     book = begin + _old_record(0x85, struct.pack("<IBB", sheet_offset, 0, 0) + name) + end
-    sheet = _old_record(0x809, struct.pack("<HHHHII", 0x600, 0x10, 0, 0, 0, 0))
+    sheet = _old_record(0x809, struct.pack("<HHHHII", version, 0x10, 0, 0, 0, 0))
     if text:
         sheet += _old_record(0xFD, struct.pack("<HHHI", 0, 0, 0, 0))
     for (row, column), number in sorted(numbers.items()):

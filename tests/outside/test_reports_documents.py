@@ -466,6 +466,28 @@ async def test_texts_of_an_old_workbook_do_not_go_by_the_code_page_that_it_names
     assert (await read(tmp_path, "a.xls"))[1:3] == ["Året", "7.5"]
 
 
+@pytest.mark.reported("productdevbook/hucre#568")
+@pytest.mark.reported("tidyverse/readxl#388")
+@pytest.mark.parametrize("version", [0x600, 0x500])
+@pytest.mark.parametrize(
+    ("format_id", "code", "text"),
+    [
+        (50, "00000", "6791"),
+        (14, '0.00" kg"', "6791"),
+        (164, "[Red]0;[Blue]000", "6791"),
+        (165, '"DM" #,##0', "6791"),
+        (3, "dd.mm.yyyy", "1918-08-04"),
+        (166, "[Red]d mmm", "1918-08-04"),
+        (167, "[h]:mm", "162984:00:00"),
+    ],
+)
+async def test_a_number_of_an_old_workbook_goes_by_the_format_and_not_by_its_number(
+    version: int, format_id: int, code: str, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.xls").write_bytes(xls({(0, 0): 6791.0}, number_format=(format_id, code), version=version))
+    assert (await read(tmp_path, "a.xls"))[1] == text
+
+
 @pytest.mark.reported("trypsynth/paperback#859")
 @pytest.mark.reported("openpreserve/odf-validator#40")
 async def test_a_document_that_is_locked_is_not_called_damaged(tmp_path: Path) -> None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+
+from mcp_fs.engine.documents.formats.old_books import END, OLD_HEAD, old_records
 
 __all__ = [
     "Errors",
-    "is_encrypted",
     "read_binary_errors",
-    "read_book_stream",
     "read_old_errors",
     "read_sheet_relations",
 ]
@@ -26,14 +25,6 @@ _ERROR_WORDS = {
     0x00: "#NULL!", 0x07: "#DIV/0!", 0x0F: "#VALUE!", 0x17: "#REF!", 0x1D: "#NAME?", 0x24: "#NUM!", 0x2A: "#N/A",
     0x2B: "#GETTING_DATA",
 }  # fmt: skip
-_BOOK_STREAMS = ("Workbook", "Book")
-_OLD_HEAD = struct.Struct("<HH")
-_FILE_PASS = 0x2F
-_VERSION_8 = b"\x00\x06"
-_CODE_PAGE = 0x42
-_UTF_16 = (1200).to_bytes(2, "little")
-_MOST_LEADING_RECORDS = 10
-_END = 0x0A
 _BOUND_SHEET = 0x85
 _FORMULA = 0x06
 _BOOLEAN_OR_ERROR = 0x205
@@ -51,69 +42,17 @@ _BUNDLED_TEXTS_OFFSET = 8
 _NO_TEXT = 0xFFFF_FFFF
 
 
-def read_book_stream(file: BinaryIO) -> bytes:
-    """Return the records of a workbook of before 2007; nothing where it has none.
-
-    Where they name a code page that the format does not use, the file gets the one that it does: the reader of cells
-    takes each byte of a text for a letter of that page.
-
-    Args:
-        file: in memory.
-    """
-    import olefile  # pyright: ignore[reportMissingTypeStubs]
-
-    library: Any = olefile
-    file.seek(0)
-    try:
-        container = library.OleFileIO(file, write_mode=True)
-        name = next(filter(container.exists, _BOOK_STREAMS), None)
-        if name is None:
-            return b""
-        book = container.openstream(name).read()
-        unicode_book = _name_unicode(book)
-        if unicode_book != book:
-            container.write_stream(name, unicode_book)
-        return unicode_book
-    except OSError:
-        return b""
-
-
-def _name_unicode(book: bytes) -> bytes:
-    """Return the records of BIFF8, whose texts are UTF-16 with or without zeros, with that as their code page."""
-    offset = 0
-    for number, (kind, body) in enumerate(_old_records(book, 0)):
-        if number == 0 and body[:2] != _VERSION_8:
-            return book
-        if kind == _CODE_PAGE and len(body) == len(_UTF_16):
-            start = offset + _OLD_HEAD.size
-            return book[:start] + _UTF_16 + book[start + len(_UTF_16) :]
-        if kind == _END:
-            return book
-        offset += _OLD_HEAD.size + len(body)
-    return book
-
-
-def is_encrypted(book: bytes) -> bool:
-    """Return whether the records of a workbook are encrypted, which one of the first says."""
-    for number, (kind, _) in enumerate(_old_records(book, 0)):
-        if kind == _FILE_PASS:
-            return True
-        if number == _MOST_LEADING_RECORDS:
-            return False
-    return False
-
-
 def read_old_errors(book: bytes) -> list[Errors]:
     """Return the errors of each sheet in the records of a workbook, in the order in which it lists its sheets."""
     errors: list[Errors] = []
     # Sheets do not overlap. In a damaged workbook thousands may begin at one place, and each would be read to the end.
     remaining_bytes = len(book)
-    for kind, body in _old_records(book, 0):
+    for kind, body in old_records(book, 0):
         if kind == _BOUND_SHEET and len(body) >= 4:
             sheet_errors, read_bytes = _read_old_sheet(book, int.from_bytes(body[:4], "little"), remaining_bytes)
             errors.append(sheet_errors)
             remaining_bytes -= read_bytes
-        elif kind == _END:
+        elif kind == END:
             break
     return errors
 
@@ -122,9 +61,9 @@ def _read_old_sheet(book: bytes, offset: int, max_bytes: int) -> tuple[Errors, i
     """Return the errors of the sheet at an offset, and how many bytes were read for it."""
     errors: Errors = {}
     read_bytes = 0
-    for kind, body in _old_records(book, offset):
-        read_bytes += _OLD_HEAD.size + len(body)
-        if kind == _END or read_bytes > max_bytes:
+    for kind, body in old_records(book, offset):
+        read_bytes += OLD_HEAD.size + len(body)
+        if kind == END or read_bytes > max_bytes:
             break
         code = _error_code(kind, body)
         if code is not None:
@@ -140,15 +79,6 @@ def _error_code(kind: int, body: bytes) -> int | None:
     if kind == _FORMULA and len(body) >= 14 and body[12:14] == b"\xff\xff" and body[6] == 2:
         return body[8]
     return None
-
-
-def _old_records(book: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the kind and the body of each record from an offset on, as far as they go."""
-    while offset + _OLD_HEAD.size <= len(book):
-        kind, length = _OLD_HEAD.unpack_from(book, offset)
-        offset += _OLD_HEAD.size
-        yield kind, book[offset : offset + length]
-        offset += length
 
 
 def read_binary_errors(data: bytes) -> Errors:

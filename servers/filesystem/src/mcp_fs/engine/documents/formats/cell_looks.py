@@ -16,7 +16,7 @@ from mcp_fs.engine.documents.formats.matching_elements import find_elements
 from mcp_fs.engine.documents.formats.office_lines import OfficeLines
 from mcp_fs.engine.documents.formats.package import create_parser, find_related_parts, read_elements
 
-__all__ = ["CellLooks", "RaisedText", "format_duration", "read_cell_looks"]
+__all__ = ["CellLooks", "RaisedText", "format_duration", "is_elapsed_format", "is_time_format", "read_cell_looks"]
 
 # A format of digits only, such as `00000` or `000-00-0000`.
 _DIGIT_FORMAT = re.compile(r'(?:0|[-+ ()]|\\.|"[^"]*")*')
@@ -27,6 +27,7 @@ _BUILT_IN_TIMES = frozenset(map(str, (*range(14, 23), *range(27, 37), *range(45,
 _CLOCK_TIMES = frozenset(map(str, (*range(18, 23), 32, 33, *range(45, 48))))
 # What a format only shows: texts, single characters, colours and languages, but not `[h]`.
 _FORMAT_LITERAL = re.compile(r'"[^"]*"|[\\_*].|\[(?![hms]+\])[^\]]*\]')
+_ELAPSED_TIME = re.compile(r"\[(?:h+|m+|s+)\]")
 _TIME_LETTERS = frozenset("ymdhs")
 _HOUR_LETTERS = frozenset("hs")
 _MOST_IN_PATTERN = 10_000
@@ -114,7 +115,17 @@ def _read_formats(package: Zip, part: str) -> Mapping[str, tuple[str, str]]:
 def _is_time(number: str, code: str) -> bool:
     if not code:
         return number in _BUILT_IN_TIMES
+    return is_time_format(code)
+
+
+def is_time_format(code: str) -> bool:
+    """Return whether a format shows a date, a time of day or elapsed time."""
     return not _TIME_LETTERS.isdisjoint(_FORMAT_LITERAL.sub("", code.lower()))
+
+
+def is_elapsed_format(code: str) -> bool:
+    """Return whether a format shows more than 24 hours, or minutes and seconds in their place."""
+    return _ELAPSED_TIME.search(code.lower()) is not None
 
 
 def _shows_hours(number: str, code: str) -> bool:

@@ -28,9 +28,7 @@ from mcp_fs.engine.documents.formats.archives import (
 )
 from mcp_fs.engine.documents.formats.binary_errors import (
     Errors,
-    is_encrypted,
     read_binary_errors,
-    read_book_stream,
     read_old_errors,
     read_sheet_relations,
 )
@@ -41,6 +39,7 @@ from mcp_fs.engine.documents.formats.cell_looks import (
     read_cell_looks,
 )
 from mcp_fs.engine.documents.formats.matching_elements import find_elements
+from mcp_fs.engine.documents.formats.old_books import is_encrypted, read_book_stream
 from mcp_fs.engine.documents.formats.package import (
     ElementHandler,
     create_parser,
