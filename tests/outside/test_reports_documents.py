@@ -263,6 +263,45 @@ async def test_readings_do_not_part_words_and_wrapped_text_is_there(tmp_path: Pa
     assert await read(tmp_path, "a.epub") == ["漢字体", "next", ""]
 
 
+def table_cell(text: str, properties: str = "") -> str:
+    return f"<tc><tcPr>{properties}</tcPr><p>{run(text)}</p></tc>"
+
+
+@pytest.mark.reported("jgm/pandoc#11464")
+@pytest.mark.reported("docling-project/docling#3739")
+async def test_a_figure_stands_in_its_column_behind_cells_that_go_over_several(tmp_path: Path) -> None:
+    rows = (
+        table_cell("Region") + table_cell("2025", "<gridSpan val='2'/>") + table_cell("2026"),
+        table_cell("N", "<vMerge val='restart'/>") + "".join(map(table_cell, "123")),
+        table_cell("", "<vMerge/>") + "".join(map(table_cell, "456")),
+        "<trPr><gridBefore val='2'/></trPr>" + "".join(map(table_cell, "78")),
+    )
+    write_word(tmp_path / "a.docx", f"<tbl>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbl>")
+    assert await read(tmp_path, "a.docx") == [
+        "Region | 2025 |  | 2026", "N | 1 | 2 | 3", " | 4 | 5 | 6", " |  | 7 | 8",
+    ]  # fmt: skip
+
+
+SPANNED = """<table>
+  <tr> <th>Region</th> <th colspan="2">2025</th> <th>2026</th> </tr>
+  <tr><td rowspan="3">N<td>1<td rowspan=2>2<td>3</tr>
+  <tr><td>4</td><td>5</td></tr>
+  <tr><td colspan="x">6</td><td></td><td>7</td></tr>
+  <tr><td></td><td>8<table><tr><td>in</td><td>it</td></tr></table></td><td>9</td></tr>
+</table>"""
+
+
+@pytest.mark.reported("arc53/DocsGPT#2797")
+@pytest.mark.reported("Alir3z4/html2text#367")
+@pytest.mark.reported("thephpleague/html-to-markdown#242")
+async def test_a_cell_of_a_page_stands_in_its_column(tmp_path: Path) -> None:
+    write_book(tmp_path / "a.epub", {"a.xhtml": SPANNED.encode()})
+    (tmp_path / "a.eml").write_bytes(b"Content-Type: text/html\n\n" + SPANNED.encode())
+    lines = ["Region\t2025\t\t2026", "N\t1\t2\t3", "\t4\t\t5", "\t6\t\t7", "\t8", "in\tit", "9"]
+    assert [line for line in await read(tmp_path, "a.epub") if line] == lines
+    assert [line for line in await read(tmp_path, "a.eml") if line] == lines
+
+
 @pytest.mark.reported("pandas-dev/pandas#55200")
 @pytest.mark.reported("pyexcel/pyexcel-ods#24")
 @pytest.mark.reported("unslothai/unsloth#5510")

@@ -10,6 +10,8 @@ from mcp_fs.engine.documents.formats.lines import LineBuilder
 __all__ = ["OfficeLines"]
 
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
+# In a table of Word.
+_MOST_COLUMNS = 63
 
 
 class OfficeLines(LineBuilder):
@@ -22,6 +24,7 @@ class OfficeLines(LineBuilder):
     def __init__(self) -> None:
         super().__init__()
         self._texts = 0
+        self._spans: list[int] = []  # of each open cell over how many columns it goes
 
     def _is_in_text(self) -> bool:
         return self._texts > 0
@@ -49,8 +52,13 @@ class OfficeLines(LineBuilder):
                 self._prefix = self._prefix or "- "
             case "tr":
                 self._start_row()
+            case "gridBefore" if self._rows:
+                self._rows[-1] += [""] * _count(attributes)
             case "tc":
                 self._start_cell()
+                self._spans.append(1)
+            case "gridSpan" if self._spans:
+                self._spans[-1] = _count(attributes)
             case _:
                 pass
 
@@ -62,12 +70,26 @@ class OfficeLines(LineBuilder):
                 self._texts -= 1
             case "tc":
                 self._end_cell()
+                self._skip_columns(self._spans.pop() - 1)
             case "tr":
                 self._end_row()
             case _:
                 pass
 
+    def _skip_columns(self, count: int) -> None:
+        """Leave empty what a cell covers, so that those behind it stand in their columns."""
+        if self._rows:
+            self._rows[-1] += [""] * count
+
     def _apply_style(self, style: str) -> None:
         heading = _HEADING.match(style)
         if heading:
             self._prefix = "#" * int(heading[1] or 1) + " "
+
+
+def _count(attributes: Mapping[str, str]) -> int:
+    """Return a number of columns."""
+    value = attributes.get("val", "")
+    if not value.isdecimal():
+        return 1
+    return min(int(value), _MOST_COLUMNS)

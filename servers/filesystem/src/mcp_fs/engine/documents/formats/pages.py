@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
@@ -15,6 +16,10 @@ from mcp_fs.engine.documents.formats.package import read_elements
 from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["read_epub", "read_html"]
+
+# Marks a line that a row of a table begins, whose first cell may be empty.
+_ROW = "\x1e"
+_MOST_COLUMNS = 100
 
 
 def read_epub(file: Zip) -> Iterator[str]:
@@ -61,6 +66,43 @@ def _find_package(file: Zip) -> str:
     return ""
 
 
+@dataclass(slots=True)
+class _Table:
+    """A table that is open.
+
+    Attributes:
+        column: the one that the next cell of the row takes, if no cell above covers it.
+        written: how many columns the line has.
+        covered: for how many more rows cells above cover a column.
+    """
+
+    column: int = 0
+    written: int = 0
+    covered: dict[int, int] = field(default_factory=dict[int, int])
+
+    def start_row(self) -> None:
+        for column in self.covered:
+            if column >= self.column:
+                self._uncover(column)
+        self.column = 0
+        self.written = 0
+
+    def start_cell(self, columns: int, rows: int) -> int:
+        """Return how many tabs stand before a cell that goes over so many columns and rows."""
+        while self.covered.get(self.column, 0):
+            self._uncover(self.column)
+            self.column += 1
+        tabs = self.column - self.written
+        self.written = self.column
+        for _ in range(columns):
+            self.covered[self.column] = rows - 1
+            self.column += 1
+        return tabs
+
+    def _uncover(self, column: int) -> None:
+        self.covered[column] = max(0, self.covered[column] - 1)
+
+
 class _PageParser(HTMLParser):
     _BREAKS = frozenset({
         "address", "article", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "footer", "form", "h1", "h2",
@@ -79,6 +121,7 @@ class _PageParser(HTMLParser):
         self._raised = 0
         self._is_spoken = False
         self._formula: Formula | None = None
+        self._tables: list[_Table] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         name = tag.rpartition(":")[2]
@@ -97,8 +140,22 @@ class _PageParser(HTMLParser):
             self._raised += 1
         elif tag in self._BREAKS:
             self.parts.append("\n" + self._line_prefix(tag))
+            self._start_table_part(tag)
         elif tag in self._CELLS:
-            self.parts.append("\t")
+            self._start_cell(dict(attrs))
+
+    def _start_table_part(self, tag: str) -> None:
+        if tag == "table":
+            self._tables.append(_Table())
+        elif tag == "tr" and self._tables:
+            self._tables[-1].start_row()
+            self.parts.append(_ROW)
+
+    def _start_cell(self, attributes: Mapping[str, str | None]) -> None:
+        if not self._tables:
+            self._tables.append(_Table())
+        tabs = self._tables[-1].start_cell(_span(attributes.get("colspan")), _span(attributes.get("rowspan")))
+        self.parts.append("\t" * tabs)
 
     def _end_marks(self, tag: str) -> None:
         """End what is spoken or raised, whose end may be left out, at a tag that lies in none of it."""
@@ -130,6 +187,8 @@ class _PageParser(HTMLParser):
             self._raised = max(0, self._raised - 1)
         elif tag in self._BREAKS and tag != "br":
             self.parts.append("\n")
+        if tag == "table" and self._tables:
+            self._tables.pop()
 
     def _end_formula(self) -> None:
         """Write the formula that is open, if there is one: a page may lack its end."""
@@ -159,5 +218,17 @@ def read_html(text: str) -> Iterator[str]:
     page.feed(text)
     page.close()
     for line in re.split(r"\n+", "".join(page.parts)):
-        if text := line.strip(" ").replace("\xa0", " ").lstrip("\t"):
+        cells = re.sub(r" *\t *", "\t", line.strip(" ")).replace("\xa0", " ")
+        if cells.startswith(_ROW):
+            text = cells.replace(_ROW, "").lstrip(" ").rstrip("\t")
+        else:
+            text = cells.lstrip("\t")
+        if text:
             yield text + "\n"
+
+
+def _span(value: str | None) -> int:
+    """Return over how many columns or rows a cell goes."""
+    if value is None or not value.strip().isdecimal():
+        return 1
+    return min(max(int(value), 1), _MOST_COLUMNS)
