@@ -610,6 +610,20 @@ async def test_a_mail_is_read_in_what_its_encoding_stands_for(tmp_path: Path) ->
     assert (await read(tmp_path, "d.eml"), await read(tmp_path, "e.eml")) == (["", "20 €"], ["", "20 €"])
 
 
+@pytest.mark.reported("nickrussler/email-to-pdf-converter#62")
+@pytest.mark.reported("Wh1isper/mcp-email-server#114")
+@pytest.mark.parametrize(
+    ("plain", "page", "line"),
+    [(" \n", "<p>Only here: 42</p>", "Only here: 42"), ("plain 42", "<p> </p>", "plain 42"), ("a", "<p>b</p>", "a")],
+)
+async def test_of_alternatives_of_a_mail_the_one_that_says_something_is_read(
+    plain: str, page: str, line: str, tmp_path: Path
+) -> None:
+    parts = "".join(f"--B\nContent-Type: text/{kind}\n\n{text}\n" for kind, text in (("plain", plain), ("html", page)))
+    (tmp_path / "a.eml").write_text(f"Content-Type: multipart/alternative; boundary=B\n\n{parts}--B--\n", "utf-8")
+    assert await read(tmp_path, "a.eml") == ["", line]
+
+
 @pytest.mark.reported("r-lib/zip#138")
 @pytest.mark.reported("python/cpython#117779")
 @pytest.mark.reported("mate-desktop/engrampa#494")

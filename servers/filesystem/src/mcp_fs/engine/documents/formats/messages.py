@@ -65,8 +65,7 @@ class Mail:
         """Tell what the mail says from what comes with it; of texts that are alternatives `chosen` says it."""
         if _is_multipart(part):
             if chosen is None and part.get_content_subtype() in ("alternative", "related"):
-                texts = sorted(_iterate_texts(part), key=lambda text: _TEXTS.index(text.get_content_type()))
-                chosen = next(iter(texts), None)
+                chosen = min(_iterate_texts(part), key=_rank, default=None)
             for inner in part.iter_parts():
                 self._classify_parts(inner, chosen)
         elif not _is_text(part):
@@ -128,6 +127,11 @@ def _is_multipart(part: MIMEPart) -> bool:
 def _is_text(part: MIMEPart) -> bool:
     """Return whether a part is there to be read, not to be saved."""
     return part.get_content_type() in _TEXTS and not (part.is_attachment() or part.get_filename())
+
+
+def _rank(text: MIMEPart) -> tuple[bool, int]:
+    """Return what of several alternatives is the least for the one to read: some programs leave the plain one empty."""
+    return not _decode_body(text).strip(), _TEXTS.index(text.get_content_type())
 
 
 def _iterate_texts(part: MIMEPart) -> Iterator[MIMEPart]:
