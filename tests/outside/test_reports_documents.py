@@ -587,6 +587,23 @@ async def test_what_was_typed_over_a_page_or_noted_on_it_is_read(tmp_path: Path)
     ]
 
 
+def drawn_at(*texts: tuple[int, int, int, str]) -> str:
+    return "".join(f"BT /F {size} Tf {left} {bottom} Td ({text}) Tj ET " for size, left, bottom, text in texts)
+
+
+@pytest.mark.reported("docling-project/docling#3883")
+@pytest.mark.reported("mdgate/converters#78")
+async def test_what_stands_beside_a_large_letter_is_read_line_by_line(tmp_path: Path) -> None:
+    small = ((10, 60, 84, "ealized through it"), (10, 64, 72, "by careful people"), (10, 20, 50, "and the rest"))
+    (tmp_path / "a.pdf").write_bytes(drawn_pdf(drawn_at((32, 36, 70, "R"), *small)))
+    index = ((10, 20, 50, "the large"), (26, 75, 50, "X"), (7, 94, 46, "12"), (7, 94, 64, "3"), (10, 104, 50, "is"))
+    (tmp_path / "b.pdf").write_bytes(drawn_pdf(drawn_at(*index)))
+    assert [line.strip() for line in await read(tmp_path, "a.pdf")] == [
+        "[page 1 of 1]", "Realized through it", "by careful people", "and the rest",
+    ]  # fmt: skip
+    assert len(await read(tmp_path, "b.pdf")) == 2
+
+
 @pytest.mark.reported("osTicket/osTicket#2000")
 @pytest.mark.reported("nodemailer/mailparser#43")
 @pytest.mark.reported("glpi-project/glpi#8986")

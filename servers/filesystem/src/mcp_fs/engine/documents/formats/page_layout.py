@@ -21,6 +21,8 @@ _WIDE_GAP = 0.9
 _NO_GAP = 0.06
 _TOUCHING = 0.3
 _NARROWEST_GUTTER = 0.7
+# How many times as high as others a word is whose box can hold several lines of them.
+_LARGE = 1.8
 # Of what is raised behind a number: how far at least, and how high at most.
 _RAISED = 0.2
 _RAISED_HEIGHT = 0.85
@@ -103,7 +105,28 @@ def _to_lines(words: Iterable[Word]) -> list[_Line]:
         elif word.height > reference.height:
             reference = word
         groups[-1].append(word)
-    return [_Line(group) for group in groups]
+    lines: list[_Line] = []
+    for group in groups:
+        lines += _part_small_lines(group)
+    return lines
+
+
+def _part_small_lines(words: Sequence[Word]) -> list[_Line]:
+    """Return words that stand beside each other as one line, unless a large one stands beside several lines of text."""
+    tallest = max(word.height for word in words)
+    small = [word for word in words if _LARGE * word.height <= tallest]
+    lines = []
+    if small:
+        lines = _to_lines(small)
+    if sum(map(_is_text, lines)) < 2:
+        return [_Line(words)]
+    large = [word for word in words if _LARGE * word.height > tallest]
+    return [_Line([*large, *lines[0].words]), *lines[1:]]
+
+
+def _is_text(line: _Line) -> bool:
+    """Return whether a line has words, and not only marks above or below the line as a formula has."""
+    return sum(sum(map(str.isalpha, word.text)) > 1 for word in line.words) > 1
 
 
 def _is_beside(word: Word, other: Word) -> bool:
