@@ -1,14 +1,15 @@
 """What users reported of other programs that run Git, tried on mcp-git with repositories of our own."""
 
 import re
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from git_server.made import Made
-from git_server.serving import serving
+from git_server.serving import Asking, serving
 from git_server.test_writes import calls_back
 
 pytestmark = pytest.mark.anyio
@@ -1020,3 +1021,99 @@ async def test_a_file_that_is_only_marked_as_new_keeps_no_stash_from_being_made(
             assert not (await ask(tool, **arguments)).startswith("failed")
     assert repository.git("status", "--porcelain") == "A  new.txt\n"
     assert (repository.path / "new.txt").read_text() == "precious\n"
+
+
+@asynccontextmanager
+async def _with_worktree(repository: Made, folder: Path) -> AsyncGenerator[tuple[Asking, Made]]:
+    """Serve a repository with a worktree `linked`."""
+    repository.commit("first", {"a.txt": "one\n", ".gitignore": "ignored/\n"})
+    worktrees = folder / "worktrees"
+    async with serving(repository.path, "--write", f"--worktree-folder={worktrees}") as ask:
+        assert not (await ask("create_worktree", name="linked")).startswith("failed")
+        yield ask, Made(worktrees / "linked")
+
+
+@pytest.mark.reported("gsd-build/gsd-2#3044")
+@pytest.mark.reported("GitoxideLabs/gitoxide#1464")
+@pytest.mark.parametrize("name", ["nested", "ignored/deep/nested"])
+async def test_a_worktree_is_not_deleted_with_a_repository_inside(name: str, repository: Made, tmp_path: Path) -> None:
+    async with _with_worktree(repository, tmp_path) as (ask, linked):
+        linked.write("a.txt", "stashed by another\n")
+        linked.git("stash")
+        Made(linked.path / name).commit("only here", {"b.txt": "precious\n"})
+        for force in (False, True):
+            answer = await ask("delete_worktree", name="linked", force=force)
+            assert answer.startswith("failed: ") and f"`{name}` is a repository of its own" in answer, answer
+        assert (linked.path / name / "b.txt").read_text() == "precious\n"
+        assert "run_stash" not in answer
+
+
+@pytest.mark.reported("gsd-build/gsd-2#4856")
+async def test_a_worktree_is_not_deleted_with_changes_in_a_submodule(repository: Made, tmp_path: Path) -> None:
+    _add_submodule(repository, tmp_path)
+    async with _with_worktree(repository, tmp_path) as (ask, linked):
+        linked.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+        linked.write("vendor/a lib/lib.txt", "precious\n")
+        answer = await ask("delete_worktree", name="linked", force=True)
+        assert answer.startswith("failed: ") and "`vendor/a lib` is a repository of its own" in answer, answer
+        assert (linked.path / "vendor/a lib/lib.txt").read_text() == "precious\n"
+
+
+@pytest.mark.reported("theQuert/cc-reaper#17")
+async def test_a_worktree_is_not_deleted_with_commits_that_are_on_no_branch(repository: Made, tmp_path: Path) -> None:
+    async with _with_worktree(repository, tmp_path) as (ask, linked):
+        linked.git("switch", "--quiet", "--detach")
+        only_there = linked.commit("only there")
+        for force in (False, True):
+            answer = await ask("delete_worktree", name="linked", force=force)
+            assert answer.startswith("failed: ") and "its last 1 commit would be lost" in answer, answer
+        await ask("create_branch", name="kept", repo="linked")
+        assert not (await ask("delete_worktree", name="linked")).startswith("failed")
+    assert repository.git("rev-parse", "kept").strip() == only_there
+
+
+@pytest.mark.reported("kunchenguid/firstmate#2880")
+@pytest.mark.parametrize("mark", ["--skip-worktree", "--assume-unchanged"])
+async def test_a_worktree_is_not_deleted_with_changes_that_git_overlooks(
+    mark: str, repository: Made, tmp_path: Path
+) -> None:
+    async with _with_worktree(repository, tmp_path) as (ask, linked):
+        linked.git("update-index", mark, "a.txt")
+        linked.write("a.txt", "precious\n")
+        for force in (False, True):
+            answer = await ask("delete_worktree", name="linked", force=force)
+            assert answer.startswith("failed: ") and "`a.txt` in it is marked" in answer, answer
+        # Where the contents are the same, or the file is not there, nothing would be lost.
+        linked.write("a.txt", "one\n")
+        assert not (await ask("delete_worktree", name="linked")).startswith("failed")
+
+
+@pytest.mark.reported("Untrivial-ai/agent-orchestrator#1926")
+@pytest.mark.parametrize("state", ["new", "conflict"])
+async def test_a_worktree_is_not_deleted_with_what_git_cannot_stash(
+    state: str, repository: Made, tmp_path: Path
+) -> None:
+    async with _with_worktree(repository, tmp_path) as (ask, linked):
+        linked.write("a.txt", "stashed\n")
+        linked.git("stash")
+        if state == "new":
+            linked.write("new.txt", "precious\n")
+            linked.git("add", "--intent-to-add", "new.txt")
+        else:
+            linked.commit("second", {"a.txt": "other\n"})
+            with suppress(AssertionError):  # There is a conflict.
+                linked.git("stash", "apply")
+        answer = await ask("delete_worktree", name="linked", force=True)
+        assert answer.startswith("failed: Git can't stash") and "`stage_files`" in answer, answer
+        await ask("stage_files", paths=["."], repo="linked")
+        answer = await ask("delete_worktree", name="linked", force=True)
+        stash = repository.git("rev-parse", "stash").strip()
+        assert f'`run_stash` with action="pop", rev="{stash}"' in answer, answer
+
+
+@pytest.mark.reported("rjmurillo/ai-agents#4718")
+async def test_no_call_is_named_to_end_a_bisect_in_a_worktree(repository: Made, tmp_path: Path) -> None:
+    async with _with_worktree(repository, tmp_path) as (ask, linked):
+        linked.git("bisect", "start")
+        answer = await ask("delete_worktree", name="linked")
+        assert answer == "failed: It has a bisect under way. The user can end it: `git bisect reset`."

@@ -19,6 +19,7 @@ from mcp_batteries.errors import NotFound, Refused, Unavailable, describe_os_err
 __all__ = [
     "Layout",
     "find_layout",
+    "find_nested_repository",
     "is_inside",
     "is_inside_any",
     "read_small_file",
@@ -224,6 +225,18 @@ def refuse_links_below(layout: Layout) -> None:
         raise _unreadable(error) from None
 
 
+def find_nested_repository(layout: Layout) -> str:
+    """Return the first folder below the top of the work tree that is a repository of its own; empty if none is."""
+    if layout.work_tree is None:
+        return ""
+    for above, folders, files in os.walk(layout.work_tree):
+        if above == layout.work_tree:
+            folders[:] = [name for name in folders if name != ".git"]
+        elif ".git" in folders or ".git" in files:
+            return os.path.relpath(above, layout.work_tree)
+    return ""
+
+
 def refuse_nested_repositories(layout: Layout, *, signs: bool = False) -> None:
     """Check that no repository lies in the work tree below its top.
 
@@ -233,13 +246,9 @@ def refuse_nested_repositories(layout: Layout, *, signs: bool = False) -> None:
     Raises:
         Refused: one does, whose own configuration git would follow when it enters.
     """
-    if layout.work_tree is None:
-        return
-    for above, folders, files in os.walk(layout.work_tree):
-        if above == layout.work_tree:
-            folders[:] = [name for name in folders if name != ".git"]
-        elif ".git" in folders or ".git" in files:
-            raise _nested_repository(os.path.relpath(above, layout.work_tree), signs=signs)
+    path = find_nested_repository(layout)
+    if path:
+        raise _nested_repository(path, signs=signs)
 
 
 def refuse_submodules_elsewhere(layout: Layout, submodules: Sequence[str], served_paths: Sequence[str]) -> None:

@@ -10,19 +10,13 @@ from mcp_batteries.errors import Conflict
 from mcp_git.engine.operation.conflicts import is_at_or_below
 from mcp_git.engine.operation.untracked_files import name_some
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.program.output import split_names
+from mcp_git.engine.work_tree.overlooked_files import list_assumed_unchanged, list_overlooked_changes
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.path_quoting import quote_paths
 from mcp_git.policy import Repository, Revision
 from mcp_git.repository_paths import Layout
 
-__all__ = ["list_assumed_unchanged", "refuse_failing_merge", "refuse_overwriting_hidden_changes"]
-
-
-def list_assumed_unchanged(git: Git, repository: Repository, paths: Sequence[str], cancel: CancelToken) -> list[str]:
-    """Return the files at or below `paths` that are marked `--assume-unchanged`."""
-    output = git.run(repository, ["ls-files", "-v", "-z", "--", *paths], cancel)
-    return [entry[2:] for entry in split_names(output.stdout) if entry[0].islower()]
+__all__ = ["refuse_failing_merge", "refuse_overwriting_hidden_changes"]
 
 
 def refuse_overwriting_hidden_changes(
@@ -70,17 +64,7 @@ def _list_hidden_changes(
 ) -> list[str]:
     """Return the files at or below `paths` that are marked `--assume-unchanged` and have other contents on disk."""
     marked = list_assumed_unchanged(git, repository, paths, cancel)
-    if not marked:
-        return []
-    with git.copy_index(layout) as folder:
-        names = os.fsencode("".join(f"{name}\0" for name in marked))
-        unmark = ["update-index", "-z", "--no-assume-unchanged", "--stdin"]
-        git.run(repository, unmark, cancel, stdin=names, scratch_index=folder)
-        refresh = ["update-index", "-q", "--refresh"]
-        git.run(repository, refresh, cancel, exit_codes=(0, 1), scratch_index=folder)
-        compare = ["diff-files", "--name-only", "-z", "--diff-filter=d", "--", *paths]
-        output = git.run(repository, compare, cancel, scratch_index=folder)
-    return sorted(set(marked).intersection(split_names(output.stdout)))
+    return list_overlooked_changes(git, repository, layout, marked, cancel)
 
 
 def _lost(changed: Sequence[str]) -> Conflict:

@@ -13,7 +13,6 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_git import git_config
 from mcp_git.engine.history.commit_rows import abbreviation
 from mcp_git.engine.operation.conflicts import is_at_or_below, list_conflicts
-from mcp_git.engine.operation.hidden_changes import list_assumed_unchanged
 from mcp_git.engine.operation.later_state import branch_of
 from mcp_git.engine.operation.operation import (
     BEFORE_IT_BEGAN,
@@ -44,6 +43,7 @@ from mcp_git.engine.work_tree.in_progress import (
     has_sequence,
     list_sequence_options,
 )
+from mcp_git.engine.work_tree.overlooked_files import list_assumed_unchanged
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import count

@@ -7,7 +7,6 @@ What it writes is four small files (gitrepository-layout), and the files of the 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from contextlib import ExitStack, suppress
 
@@ -17,9 +16,11 @@ from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_failures, explained_missing_contents, head_has_commit
 from mcp_git.engine.work_tree.content_check import ContentCheck
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
+from mcp_git.engine.work_tree.overlooked_files import list_overlooked, list_overlooked_changes
+from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
-from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import (
     HEAD,
     NewName,
@@ -31,7 +32,7 @@ from mcp_git.policy import (
     WritableRepository,
     expect,
 )
-from mcp_git.repository_paths import Layout, read_small_file
+from mcp_git.repository_paths import Layout, find_nested_repository, read_small_file
 from mcp_git.tool_calls import format_call
 
 __all__ = ["Worktrees"]
@@ -124,14 +125,15 @@ class Worktrees:
 
         Raises:
             Conflict: something in it would be lost, or is under way.
-            Refused: it is locked, or holds submodules.
+            Refused: it is locked, or holds another repository.
         """
         repository = linked.repository
         layout = self._git.layout(repository, writes=True)
         if layout.git_dir == layout.common_dir or layout.work_tree is None:
             raise Refused(f"{quote(repository.name)} is a repository, not a worktree of one.", "It stays.")
-        self._refuse_busy(repository, layout, layout.work_tree, cancel)
+        self._refuse_busy(repository, layout, cancel)
         status = read_status(self._git, repository, cancel)
+        self._refuse_losing(repository, layout, status, cancel)
         undo_calls = [format_call("create_worktree", name=repository.name, branch=status.head)]
         if status.entries:
             if not force:
@@ -146,7 +148,7 @@ class Worktrees:
             return Answer(facts)  # A worktree is made for a branch, so no call makes this one again.
         return Answer(facts, [f"undo: {undo_call}" for undo_call in undo_calls])
 
-    def _refuse_busy(self, repository: Repository, layout: Layout, work_tree: str, cancel: CancelToken) -> None:
+    def _refuse_busy(self, repository: Repository, layout: Layout, cancel: CancelToken) -> None:
         """Check that a worktree is not locked, nothing is in progress in it, and it holds no other repository."""
         lock_reason = read_small_file(os.path.join(layout.git_dir, "locked"))
         if lock_reason is not None:
@@ -154,21 +156,51 @@ class Worktrees:
             raise Refused(message, "The user can unlock it: `git worktree unlock`.")
         in_progress = find_operations_in_progress(self._git, repository, layout, cancel)
         if in_progress:
-            raise Conflict(f"In it a {in_progress[0]}.", "`continue_operation` with `abort` there, first.")
-        self._refuse_submodules(repository, work_tree, cancel)
+            fix = "`continue_operation` with `abort` there, first."
+            if in_progress[0].startswith("bisect"):
+                fix = "The user can end it: `git bisect reset`."
+            raise Conflict(f"It has a {in_progress[0]}.", fix)
+        nested = find_nested_repository(layout)
+        if nested:
+            raise Refused(f"In it {quote(nested)} is a repository of its own.", "The user can remove it.")
         self._git.refuse_to_enter(layout, "worktree")
 
-    def _stash(self, repository: Repository, cancel: CancelToken) -> str:
-        """Put aside what is not committed in a worktree, and return the stash."""
-        arguments = ["stash", "push", "--quiet", "--include-untracked", "--message", f"worktree {repository.name}"]
-        self._git.run(repository, arguments, cancel, writes=True)
-        return self._git.find_hash(repository, "refs/stash", cancel)
+    def _refuse_losing(self, repository: Repository, layout: Layout, status: Status, cancel: CancelToken) -> None:
+        """Check that nothing in a worktree would be lost for good: no commit, and no change that a stash passes over.
 
-    def _refuse_submodules(self, repository: Repository, top: str, cancel: CancelToken) -> None:
-        output = self._git.run(repository, ["ls-files", "--stage", "-z"], cancel).stdout
-        for path in re.findall(rb"(?:^|\0)160000 [^\t]*\t([^\0]+)", output):
-            if os.path.lexists(os.path.join(os.fsencode(top), path, b".git")):
-                raise Refused("It holds submodules with repositories of their own.", "The user can remove it.")
+        Raises:
+            Conflict: something would.
+        """
+        if status.is_detached:
+            only_here = ["rev-list", "--count", "HEAD", "--not", "--branches", "--tags", "--remotes"]
+            commit_count = int(self._git.run(repository, only_here, cancel).text)
+            if commit_count:
+                message = f"HEAD there is detached, and its last {count(commit_count, 'commit')} would be lost."
+                raise Conflict(message, "`create_branch` there, first.")
+        overlooked = list_overlooked(self._git, repository, cancel)
+        changed = list_overlooked_changes(self._git, repository, layout, overlooked, cancel)
+        if changed:
+            name = quote(quote_path(os.fsencode(changed[0])))
+            raise Conflict(
+                f"{name} in it is marked `--skip-worktree` or `--assume-unchanged`: no stash would have its changes.",
+                "The user can unmark it: `git update-index`.",
+            )
+
+    def _stash(self, repository: Repository, cancel: CancelToken) -> str:
+        """Put aside what is not committed in a worktree, and return the stash.
+
+        Raises:
+            Conflict: git can't.
+        """
+        arguments = ["stash", "push", "--quiet", "--include-untracked", "--message", f"worktree {repository.name}"]
+        earlier = self._git.find_hash(repository, "refs/stash", cancel)
+        with suppress(GitFailed):
+            self._git.run(repository, arguments, cancel, writes=True)
+        stash = self._git.find_hash(repository, "refs/stash", cancel)
+        if stash == earlier:
+            message = "Git can't stash what is not committed in it."
+            raise Conflict(message, "`stage_files` it there, or commit it, first.")
+        return stash
 
 
 def _choose_git_dir(layout: Layout, name: str) -> str:
