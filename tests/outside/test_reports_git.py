@@ -1117,3 +1117,91 @@ async def test_no_call_is_named_to_end_a_bisect_in_a_worktree(repository: Made, 
         linked.git("bisect", "start")
         answer = await ask("delete_worktree", name="linked")
         assert answer == "failed: It has a bisect under way. The user can end it: `git bisect reset`."
+
+
+def _part_outside_of_a_sparse_checkout(repository: Made, options: list[str]) -> None:
+    """Let `main` and `side` change the same file, which the work tree does not have."""
+    repository.git("config", "user.name", "Grace Hopper")
+    repository.git("config", "user.email", "grace@example.org")
+    repository.commit("first", {"in/a.txt": "a\n", "out/b.txt": "b\n", "out/deep/c.txt": "c\n"})
+    repository.git("switch", "--quiet", "--create", "side")
+    repository.commit("side", {"out/b.txt": "side\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"out/b.txt": "main\n"})
+    repository.git("sparse-checkout", "set", "--cone", *options, "in")
+
+
+@pytest.mark.reported("fork-dev/TrackerWin#2002")
+@pytest.mark.reported("gitgitgadget/git#1018")
+@pytest.mark.parametrize("options", [["--no-sparse-index"], ["--sparse-index"]], ids=["whole", "sparse"])
+@pytest.mark.parametrize(
+    ("way", "path", "text"),
+    [
+        ("paths", "out/b.txt", "both\n"),
+        ("paths", ".", "both\n"),
+        ("ours", "out/b.txt", "main\n"),
+        ("both", "out", "main\nside\n"),
+    ],
+)
+async def test_a_conflict_outside_of_a_sparse_checkout_is_resolved(
+    way: str, path: str, text: str, options: list[str], repository: Made
+) -> None:
+    _part_outside_of_a_sparse_checkout(repository, options)
+    async with serving(repository.path, "--write") as ask:
+        assert "conflict: out/b.txt" in await ask("run_merge", rev="side")
+        if way == "paths":
+            repository.write("out/b.txt", text)
+        answer = await ask("continue_operation", action="continue", **{way: [path]})
+        assert "; clean]" in answer, answer
+    assert repository.git("show", "HEAD:out/b.txt") == text
+    assert repository.git("ls-tree", "-r", "--name-only", "HEAD").split() == ["in/a.txt", "out/b.txt", "out/deep/c.txt"]
+
+
+@pytest.mark.reported("fork-dev/TrackerWin#2002")
+async def test_a_conflict_of_a_stash_outside_of_a_sparse_checkout_is_staged(repository: Made) -> None:
+    _part_outside_of_a_sparse_checkout(repository, [])
+    repository.git("sparse-checkout", "disable")
+    repository.write("out/b.txt", "stashed\n")
+    repository.git("stash")
+    repository.commit("later", {"out/b.txt": "later\n"})
+    repository.git("sparse-checkout", "set", "in")
+    async with serving(repository.path, "--write") as ask:
+        assert "1 in conflict" in await ask("run_stash", action="pop")
+        repository.write("in/a.txt", "changed\n")
+        repository.write("out/b.txt", "both\n")
+        # What is not in conflict is refused there, behind what git stages first.
+        answer = await ask("stage_files", paths=["in", "out/deep", "out/b.txt"])
+        assert "outside of your sparse-checkout" in answer and "`git sparse-checkout add`" in answer, answer
+        assert repository.git("status", "--porcelain") == "M  in/a.txt\nUU out/b.txt\n"
+        assert not (await ask("stage_files", paths=["in", "out/b.txt"])).startswith("failed")
+    assert repository.git("status", "--porcelain") == "M  in/a.txt\nM  out/b.txt\n"
+
+
+@pytest.mark.reported("akitaonrails/ai-memory#714")
+async def test_no_commit_deletes_what_a_sparse_checkout_leaves_out(repository: Made) -> None:
+    repository.commit("first", {"in/a.txt": "a\n", "out/b.txt": "b\n"})
+    repository.git("sparse-checkout", "set", "--cone", "in")
+    async with serving(repository.path, "--write") as ask:
+        for arguments in ({"paths": ["."]}, {"all_tracked": True}):
+            repository.write("in/a.txt", f"{arguments}\n")
+            assert "committed 1 file" in await ask("create_commit", message="changed", **arguments)
+    assert repository.git("ls-tree", "-r", "--name-only", "HEAD").split() == ["in/a.txt", "out/b.txt"]
+
+
+@pytest.mark.reported("jesseduffield/lazygit#5232")
+@pytest.mark.parametrize("paths", [["link"], ["."]], ids=["named", "all"])
+async def test_a_folder_in_the_place_of_a_link_is_committed(paths: list[str], repository: Made) -> None:
+    (repository.path / "link").symlink_to("target")
+    repository.commit("first")
+    (repository.path / "link").unlink()
+    repository.write("link/a.txt", "a\n")
+    async with serving(repository.path, "--write") as ask:
+        assert "\ndeleted +0 -1 link\n" in await ask("read_diff", files_only=True)
+        answer = await ask("create_commit", message="second", paths=paths)
+        if answer.startswith("failed: "):
+            # Some gits take the folder for a repository in the place of the link.
+            assert "Stage the `paths` with `stage_files`" in answer, answer
+            assert not (await ask("stage_files", paths=paths)).startswith("failed")
+            answer = await ask("create_commit", message="second")
+        assert "committed 2 files" in answer, answer
+    assert repository.git("ls-files").split() == ["link/a.txt"]

@@ -12,7 +12,18 @@ from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.path_quoting import quote_path
 from mcp_git.policy import Repository
 
-__all__ = ["is_at_or_below", "is_empty_pick", "list_conflicts", "list_new_conflicts", "refuse_conflict_marks"]
+__all__ = [
+    "OUTSIDE_TOO",
+    "is_at_or_below",
+    "is_empty_pick",
+    "list_conflicts",
+    "list_new_conflicts",
+    "refuse_conflict_marks",
+    "stage_conflicts_outside",
+]
+
+# With it git stages outside of a sparse checkout too; `--sparse` says the same to git 2.34 and newer.
+OUTSIDE_TOO = ("-c", "core.sparseCheckout=false")
 
 # Seven signs, or as many more as the attribute `conflict-marker-size` asks for.
 _MARKS = ["-e", r"^<\{7,\} ", "-e", r"^>\{7,\} "]
@@ -21,6 +32,25 @@ _MARKS = ["-e", r"^<\{7,\} ", "-e", r"^>\{7,\} "]
 def list_conflicts(status: Status) -> list[bytes]:
     """Return the files in conflict."""
     return [entry.path for entry in status.entries if is_conflict(entry.letters)]
+
+
+def stage_conflicts_outside(arguments: Sequence[str], conflicts: Sequence[bytes]) -> list[list[str]]:
+    """Return the commands that do what one of `git add` or `git rm` does, with conflicts outside of a sparse checkout.
+
+    A merge writes such files there, and git stages them only if it is told to.
+    """
+    start = arguments.index("--") + 1
+    paths = [os.fsencode(path) for path in arguments[start:]]
+    folders = [path.rstrip(b"/") for path in paths]
+    resolved = [os.fsdecode(path) for path in conflicts if is_at_or_below(path, folders)]
+    others = [os.fsdecode(path) for path in paths if path not in conflicts]
+    commands: list[list[str]] = []
+    if others:
+        # Git refuses these as a whole, so they go first.
+        commands.append([*arguments[:start], *others])
+    if resolved:
+        commands.append([*OUTSIDE_TOO, *arguments[:start], *resolved])
+    return commands
 
 
 def list_new_conflicts(status: Status, before: Status) -> list[bytes]:

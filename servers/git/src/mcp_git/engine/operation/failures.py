@@ -40,8 +40,9 @@ _SHELL_ADVICE = re.compile(
 )
 # What to do next, by a pattern of what git says.
 _NEXT_MOVES = {
-    "cannot do a partial commit": "Stage the `paths` with `stage_files`; `create_commit` without `paths` then commits "
-    "all that is staged.",
+    # The latter where a folder is in the place of a tracked file.
+    "cannot do a partial commit|updating files failed": "Stage the `paths` with `stage_files`; "
+    "`create_commit` without `paths` then commits all that is staged.",
     "pathspec .* did not match": "`get_status` has the files that changed, `list_files` those of a commit; "
     "what was untracked in a stash is in `stash@{0}^3`.",
     "branch named .* already exists": "Choose another name, or go to that one with `run_switch`.",
@@ -97,10 +98,9 @@ def explain_operation_failure(
         return Unavailable(problem.failure, f"Nothing was changed. {problem.fix}")
     if not isinstance(problem, Invalid):
         return problem
-    message = join_message(failure.stderr)
+    message = _read_message(failure)
     if not message:
         return nothing_to_do(operation)
-    message = _SHELL_ADVICE.sub("", message).rstrip(".")
     next_move = _find_next_move(message, branch)
     namesake = re.search("branch '(.*)' not found", message)
     if namesake and git.find_hash(repository, f"refs/tags/{namesake[1]}", cancel):
@@ -113,9 +113,15 @@ def explain_operation_failure(
             next_move = (
                 f"Files that were untracked are in the stash's third parent: rev={quote(untracked)}, index=false."
             )
-    return Conflict(
-        f"git: `{escape_line_breaks(message)[:_MAX_MESSAGE_LENGTH]}`.", f"Nothing was changed. {next_move}".rstrip()
-    )
+    return Conflict(f"{_quote_message(message)}.", f"Nothing was changed. {next_move}".rstrip())
+
+
+def _read_message(failure: GitFailed) -> str:
+    return _SHELL_ADVICE.sub("", join_message(failure.stderr)).rstrip(".")
+
+
+def _quote_message(message: str) -> str:
+    return f"git: `{escape_line_breaks(message)[:_MAX_MESSAGE_LENGTH]}`"
 
 
 def _explain_lock(failure: GitFailed, layout: Layout) -> Conflict:
@@ -213,6 +219,11 @@ def explain_half_done(
         lines.append(f"\n{describe_remaining_files(new_files)}")
     message = str(failure).rstrip(". ")
     fix = "`get_status` shows what."
+    refusal = _read_message(failure)
+    next_move = _find_next_move(refusal, before.status.head)
+    if next_move and not failure.is_in_nested_repository:
+        message = _quote_message(refusal)
+        fix = f"{next_move} {fix}"
     if is_of_damage(failure):
         fix += f" {damaged(message).fix}"
     return Conflict(f"{message}, after a part of it was done.", f"{fix}{''.join(lines)}")

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Refused
 from mcp_git import git_config
-from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts, refuse_conflict_marks
+from mcp_git.engine.operation.conflicts import (
+    is_empty_pick,
+    list_conflicts,
+    list_new_conflicts,
+    refuse_conflict_marks,
+    stage_conflicts_outside,
+)
 from mcp_git.engine.operation.expectation import refuse_changed_since
 from mcp_git.engine.operation.failures import (
     explain_half_done,
@@ -461,7 +467,7 @@ class _Run:
             backup = IndexBackup(self.layout)
         try:
             cancel = self.cancel
-            for step in self.operation.steps:
+            for step in self._list_steps(before.status):
                 self._run_step(step, cancel)
                 if isinstance(self.operation, RefOperation):
                     # The branch is renamed, so HEAD has to follow even if the call was cancelled meanwhile.
@@ -482,6 +488,19 @@ class _Run:
             if backup is not None:
                 self._restore_index(backup, before.status)
             raise
+
+    def _list_steps(self, before: Status) -> Sequence[GitInput]:
+        """Return what git runs, one after the other."""
+        conflicts = list_conflicts(before)
+        if not conflicts or not self._is_sparse_checkout():
+            return self.operation.steps
+        steps: list[GitInput] = []
+        for step in self.operation.steps:
+            if step.command in ("add", "rm"):
+                steps += [GitInput(arguments) for arguments in stage_conflicts_outside(step.arguments, conflicts)]
+            else:
+                steps.append(step)
+        return steps
 
     def _run_step(self, step: GitInput, cancel: CancelToken) -> None:
         programs = self.git.find_programs(self.repository)

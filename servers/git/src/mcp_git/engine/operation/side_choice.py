@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, quote
-from mcp_git.engine.operation.conflicts import is_at_or_below, list_conflicts
+from mcp_git.engine.operation.conflicts import OUTSIDE_TOO, is_at_or_below, list_conflicts
 from mcp_git.engine.operation.operation import GitInput
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.work_tree.status import Status
@@ -117,7 +117,7 @@ def plan_choice(
     deleted: list[str] = []
     with git.copy_index(layout) as folder:
         stages = _read_index(git, repository, names, cancel)
-        git.run(repository, ["add", "--all", "--", *names], cancel, scratch_index=folder)
+        git.run(repository, [*OUTSIDE_TOO, "add", "--all", "--", *names], cancel, scratch_index=folder)
         files = _read_index(git, repository, names, cancel, folder)
         for name, side in sides.items():
             resolution = _Resolution(git, repository, name, stages[name], side, cancel)
