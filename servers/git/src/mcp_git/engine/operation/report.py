@@ -526,10 +526,6 @@ class _Report:
                 "no undo: the commit before has `.gitmodules` as a link, and git puts no such link into an index"
             )
             return
-        unresolvable = self._list_unresolvable() if calls else []
-        if unresolvable:
-            self.lines.append(f"no undo: in conflict outside of the sparse checkout: {name_some(unresolvable)}")
-            return
         if self._names_snapshot(calls):
             self.before.store(self.layout)
         if calls:
@@ -541,14 +537,6 @@ class _Report:
             name = quote_path(obstacle)
             self.lines.append(f"no undo while the untracked {name} is there: move it away first")
         self.lines += [f"undo: {call}" for call in [*calls, *self._return_calls]]
-
-    def _list_unresolvable(self) -> list[str]:
-        """Return the files in conflict that an undo would have to stage, and git does not."""
-        if not self.after.in_progress:
-            # A reset ends their conflicts then.
-            return []
-        conflicts = list_conflicts(self.after)
-        return quote_paths(list_refused_by_add(self.git, self.repository, self.layout, conflicts, self.cancel))
 
     def _find_obstacle(self, calls: Sequence[ToolCall]) -> bytes:
         """Return an untracked file that lies where the first call that writes files is to write one; empty if none."""
