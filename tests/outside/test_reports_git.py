@@ -1205,3 +1205,27 @@ async def test_a_folder_in_the_place_of_a_link_is_committed(paths: list[str], re
             answer = await ask("create_commit", message="second")
         assert "committed 2 files" in answer, answer
     assert repository.git("ls-files").split() == ["link/a.txt"]
+
+
+@pytest.mark.reported("asheshgoplani/agent-deck#1708")
+@pytest.mark.reported("coderabbitai/git-worktree-runner#186")
+@pytest.mark.parametrize("options", [["--cone"], ["--cone", "--sparse-index"], ["--no-cone"]])
+async def test_a_worktree_has_the_sparse_checkout_of_its_repository(
+    options: list[str], repository: Made, tmp_path: Path
+) -> None:
+    repository.commit("first", {"in/a.txt": "a\n", "out/b.txt": "b\n"})
+    repository.git("config", "uploadpack.allowFilter", "true")
+    words = ["--quiet", "--filter=blob:none", "--sparse", f"file://{repository.path}", str(tmp_path / "clone")]
+    repository.git("clone", *words)
+    clone = Made(tmp_path / "clone")
+    clone.git("sparse-checkout", "set", *options, "in")
+    worktrees = tmp_path / "worktrees"
+    async with serving(clone.path, "--write", f"--worktree-folder={worktrees}") as ask:
+        for repo in ("clone", "one"):
+            name = "two" if repo == "one" else "one"
+            answer = await ask("create_worktree", name=name, repo=repo)
+            assert not answer.startswith("failed"), answer
+            assert "; clean]" in await ask("get_status", repo=name)
+            linked = Made(worktrees / name)
+            assert linked.git("status", "--porcelain") == ""
+            assert not (linked.path / "out").exists() and (linked.path / "in/a.txt").exists()

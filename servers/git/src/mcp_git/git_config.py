@@ -29,6 +29,7 @@ __all__ = [
     "parse_entries",
     "quote_value",
     "rewrite_url",
+    "select_sparse_entries",
 ]
 
 # Key and value; git writes the key's section and last part in lower case.
@@ -57,6 +58,7 @@ _REMOTE_USER_KEYS = re.compile(r"(?:credential|http)\..+|ssh\.variant|user\.(?:n
 # What only matters to programs that fetch, prune or make worktrees.
 _HARMLESS_EXTENSIONS = frozenset({"noop", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"})
 
+_SPARSE_KEYS = frozenset({"core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"})
 # How configuration says yes, in small letters.
 TRUE_VALUES = ("true", "yes", "on", "1")
 HARDENED: Mapping[str, str] = {
@@ -132,6 +134,11 @@ def is_partial(entries: Iterable[Entry]) -> bool:
 def is_sparse_checkout(entries: Iterable[Entry]) -> bool:
     """Whether a work tree has only some of the files that are committed."""
     return dict(entries).get("core.sparsecheckout", "").lower() in TRUE_VALUES
+
+
+def select_sparse_entries(entries: Iterable[Entry]) -> list[Entry]:
+    """Return what says of a work tree that it has only some files, but not which."""
+    return [entry for entry in entries if entry[0] in _SPARSE_KEYS]
 
 
 def find_promised_filter(remote: str, entries: Mapping[str, str]) -> str:

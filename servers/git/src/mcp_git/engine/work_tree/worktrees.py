@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable, describe_os_error, quote
+from mcp_git import git_config
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_failures, explained_missing_contents, head_has_commit
 from mcp_git.engine.work_tree.content_check import ContentCheck
@@ -78,7 +80,7 @@ class Worktrees:
                 delete = format_call("delete_ref", name=branch.text, force=True, repo=repository.name)
                 undo_calls.append(delete.expecting(expectation.text))
             ContentCheck(self._git, repository, layout, cancel).refuse_any(ref)
-            linked = self._link(layout, new, ref, undo)
+            linked = self._link(repository, layout, new, ref, undo)
             with explained_missing_contents(self._git, repository):
                 self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], cancel, writes=True)
             undo.pop_all()
@@ -102,10 +104,13 @@ class Worktrees:
         with explained_failures(self._git, repository, start, cancel):
             self._git.run(repository, arguments, cancel, writes=True)
 
-    def _link(self, layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> Repository:
-        """Make a folder a worktree of a branch, and serve it."""
+    def _link(self, repository: Repository, layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> Repository:
+        """Make a folder a worktree of a branch, with a sparse checkout if the repository has one, and serve it."""
+        entries = self._git.read_allowed_configuration(repository)
         try:
-            _write_links(layout, new, ref, undo)
+            git_dir = _write_links(layout, new, ref, undo)
+            if git_config.is_sparse_checkout(entries):
+                _copy_sparse_checkout(layout, git_dir, entries)
         except OSError as error:
             raise Unavailable(
                 f"The worktree can't be made: {describe_os_error(error)}.", "The operator can mend it."
@@ -215,8 +220,8 @@ def _choose_git_dir(layout: Layout, name: str) -> str:
     return git_dir
 
 
-def _write_links(layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> None:
-    """Write the files that make a folder a worktree of a branch."""
+def _write_links(layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> str:
+    """Write the files that make a folder a worktree of a branch, and return its git directory."""
     os.makedirs(os.path.dirname(new.path), exist_ok=True)
     os.mkdir(new.path)
     undo.callback(shutil.rmtree, new.path, ignore_errors=True)
@@ -228,6 +233,19 @@ def _write_links(layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) ->
     _write_line(os.path.join(git_dir, "commondir"), "../..")
     _write_line(os.path.join(git_dir, "HEAD"), f"ref: {ref}")
     _write_line(dot_git, f"gitdir: {os.path.realpath(git_dir)}")
+    return git_dir
+
+
+def _copy_sparse_checkout(layout: Layout, git_dir: str, entries: Sequence[git_config.Entry]) -> None:
+    """Let a new worktree have the files that the one at hand has, as `git worktree add` does."""
+    patterns = read_small_file(os.path.join(layout.git_dir, "info", "sparse-checkout"))
+    if patterns is None:
+        return
+    os.mkdir(os.path.join(git_dir, "info"))
+    _write_line(os.path.join(git_dir, "info", "sparse-checkout"), patterns)
+    if os.path.isfile(os.path.join(layout.git_dir, "config.worktree")):
+        text = git_config.format_entries(git_config.select_sparse_entries(entries))
+        _write_line(os.path.join(git_dir, "config.worktree"), text)
 
 
 def _remove_folders(work_tree: str, git_dir: str) -> None:
