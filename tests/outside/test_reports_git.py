@@ -1229,3 +1229,58 @@ async def test_a_worktree_has_the_sparse_checkout_of_its_repository(
             linked = Made(worktrees / name)
             assert linked.git("status", "--porcelain") == ""
             assert not (linked.path / "out").exists() and (linked.path / "in/a.txt").exists()
+
+
+@pytest.mark.reported("desktop/desktop#18154")
+@pytest.mark.reported("sublimehq/sublime_merge#649")
+@pytest.mark.reported("Digital-Process-Tools/claude-supertool#748")
+@pytest.mark.parametrize(
+    ("key", "value", "pushed", "fetched"),
+    [
+        ("branch.main.remote", "upstream", "upstream", "upstream"),
+        ("remote.pushDefault", "fork", "fork", "upstream"),
+        ("branch.main.pushRemote", "fork", "fork", "upstream"),
+        ("branch.main.pushRemote", "https://me:secret@example.org/a.git", "", "upstream"),
+    ],
+)
+async def test_a_branch_goes_to_the_remote_that_git_takes_for_it(
+    key: str, value: str, pushed: str, fetched: str, repository: Made, tmp_path: Path
+) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    for name in ("origin", "upstream", "fork"):
+        remote = Made(tmp_path / f"{name}.git", "--bare")
+        repository.git("remote", "add", name, str(remote.path))
+        repository.git("push", "--quiet", name, "main")
+    repository.git("branch", "--quiet", "--set-upstream-to=upstream/main")
+    repository.git("config", key, value)
+    repository.git("branch", "topic")
+    repository.git("config", "branch.topic.remote", "fork")
+    questions: list[str] = []
+
+    def agrees(question: str) -> bool:
+        questions.append(question)
+        return False
+
+    async with serving(repository.path, "--push", "--fetch", f"--remote-folder={tmp_path}", agrees=agrees) as ask:
+        assert f"[fetched from {fetched}," in await ask("run_fetch")
+        repository.commit("second")
+        answer = await ask("run_push")
+        if not pushed:
+            assert "which is no remote here" in answer and "secret" not in answer, answer
+            return
+        await ask("run_push", rev="topic")
+        await ask("run_push", remote="origin")
+    remotes = re.findall("of the remote `(.*?)`", "".join(questions))
+    assert remotes == [pushed, "fork", "origin"]
+
+
+@pytest.mark.reported("Digital-Process-Tools/claude-supertool#748")
+async def test_the_only_remote_is_the_one_that_is_meant(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    remote = Made(tmp_path / "gitlab.git", "--bare")
+    repository.git("remote", "add", "gitlab", str(remote.path))
+    gates = ("--push", "--fetch", f"--remote-folder={tmp_path}")
+    async with serving(repository.path, *gates, agrees=lambda _: True) as ask:
+        assert not (await ask("run_push")).startswith("failed")
+        assert "[fetched from gitlab," in await ask("run_fetch")
+    assert remote.git("log", "--format=%s", "main") == "first\n"

@@ -24,7 +24,11 @@ from mcp_git.tools.arguments import FetchableRepo, FilePath, OptionalName, Optio
 
 __all__ = ["plan_push", "run_fetch", "run_pull", "run_push"]
 
-SomeRemote = Annotated[RemoteName, trusted(parse_remote_name), Field(description="`list_refs` of `remotes` has them.")]
+SomeRemote = Annotated[
+    RemoteName | None,
+    trusted(parse_remote_name),
+    Field(description="By default the branch's. `list_refs` of `remotes` has them."),
+]
 _adapt = rename_arguments(repo_path="repo", repository="repo", revision="rev")
 
 
@@ -34,7 +38,7 @@ def run_fetch(
     policy: Policy,
     cancel: CancelToken,
     *,
-    remote: SomeRemote = default("origin"),
+    remote: SomeRemote = None,
     branch: Annotated[OptionalName, Field(description="Only this one.")] = None,
     tags: Annotated[bool, Field(description="All tags, not only those of what comes.")] = False,
     prune: Annotated[bool, Field(description="Forget branches that the remote no longer has.")] = False,
@@ -93,7 +97,7 @@ def plan_push(
     policy: Policy,
     cancel: CancelToken,
     *,
-    remote: SomeRemote = default("origin"),
+    remote: SomeRemote = None,
     rev: Annotated[OptionalRevision, Field(description="Branch, commit or tag; empty for the current branch.")] = None,
     to: Annotated[OptionalName, Field(description="Its name there; empty for its own.")] = None,
     tag: Annotated[bool, Field(description="Push `rev` as the tag it is.")] = False,
@@ -106,7 +110,7 @@ def plan_push(
     planner = PushPlanner(
         git=git,
         pushable=repo,
-        remote=resolve_remote(git, policy, repo.repository, remote, for_push=True),
+        remote=resolve_remote(git, policy, repo.repository, remote, cancel, for_push=True, pushed=rev),
         revision=rev,
         target=to,
         is_tag=tag,

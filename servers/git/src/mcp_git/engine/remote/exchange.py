@@ -18,7 +18,7 @@ from mcp_git import git_config
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip
 from mcp_git.path_quoting import escape_line_breaks
-from mcp_git.policy import Policy, Remote, RemoteName, Repository
+from mcp_git.policy import Policy, Remote, RemoteName, Repository, Revision, parse_remote_name
 from mcp_git.remote_addresses import hide_password
 
 __all__ = ["exchange", "list_remarks", "resolve_remote"]
@@ -100,14 +100,28 @@ _EXPLANATIONS = (
 
 
 def resolve_remote(
-    git: Git, policy: Policy, repository: Repository, name: RemoteName, *, for_push: bool = False
+    git: Git,
+    policy: Policy,
+    repository: Repository,
+    name: RemoteName | None,
+    cancel: CancelToken,
+    *,
+    for_push: bool = False,
+    pushed: Revision | None = None,
 ) -> Remote:
-    """Return a remote by its name, by an address that git may talk to.
+    """Return a remote by its name, or that of a branch, by an address that git may talk to.
+
+    Args:
+        pushed: what is pushed; where it is no branch, the current one counts.
 
     Raises:
+        NotFound: there is none of that name.
         Refused: the repository is a partial clone of another remote, or one that is to be pushed, or the address is
             refused.
     """
+    if name is None:
+        branch = _find_branch(git, repository, pushed, cancel)
+        name = _choose_remote(git, repository, branch, for_push=for_push)
     if git.is_partial(repository) and (for_push or not _find_filter(git, repository, name.text)):
         raise Refused(
             "This is a partial clone, for which git asks the remote that it is a clone of for what is missing.",
@@ -116,6 +130,37 @@ def resolve_remote(
     layout = git.layout(repository, writes=True)
     entries = git.read_allowed_configuration(repository)
     return policy.remote(name, layout, entries, git.binary.user_configuration, push=for_push)
+
+
+def _find_branch(git: Git, repository: Repository, revision: Revision | None, cancel: CancelToken) -> str:
+    """Return the branch that a revision is, or else the current one; empty if HEAD is on none."""
+    if revision is not None:
+        branch = git.shorten_ref(repository, revision.text, "heads", cancel)
+        if git.find_branch(repository, branch, cancel):
+            return branch
+    # With `--short` it would be `heads/main` where a tag is called `main` too.
+    arguments = ["symbolic-ref", "--quiet", "HEAD"]
+    return git.run(repository, arguments, cancel, exit_codes=(0, 1, 128)).text.strip().removeprefix("refs/heads/")
+
+
+def _choose_remote(git: Git, repository: Repository, branch: str, *, for_push: bool) -> RemoteName:
+    """Return the remote that git takes for a branch where none is named.
+
+    Raises:
+        NotFound: the configuration names an address, or a remote that is not there.
+    """
+    entries = git.read_unheeded_configuration(repository)
+    remotes = git_config.list_remotes(entries.items())
+    keys = [f"branch.{branch}.remote"]
+    if for_push:
+        keys = [f"branch.{branch}.pushremote", "remote.pushdefault", *keys]
+    configured = [entries[key] for key in keys if entries.get(key, ".") != "."]
+    if configured and configured[0] not in remotes:
+        name = quote(hide_password(configured[0]))
+        raise NotFound(f"The branch is of {name}, which is no remote here.", "Name one as `remote`.")
+    if not configured and len(remotes) == 1:
+        configured = list(remotes)
+    return parse_remote_name(next(iter(configured), "origin"))
 
 
 def _find_filter(git: Git, repository: Repository, remote: str) -> str:

@@ -60,7 +60,7 @@ def fetch(
     git: Git,
     policy: Policy,
     fetchable: FetchableRepository,
-    name: RemoteName,
+    name: RemoteName | None,
     request: FetchRequest,
     cancel: CancelToken,
 ) -> Answer:
@@ -70,7 +70,7 @@ def fetch(
         Problem: the remote or git refused.
     """
     repository = fetchable.repository
-    remote = resolve_remote(git, policy, repository, name)
+    remote = resolve_remote(git, policy, repository, name, cancel)
     _refuse_needless_options(git, repository, request)
     before = _list_refs(git, repository, remote, cancel)
     output = _fetch_refs(git, repository, remote, request, cancel)
