@@ -1,6 +1,7 @@
 """What users reported of other programs that run Git, tried on mcp-git with repositories of our own."""
 
 import re
+import unicodedata
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -1284,3 +1285,30 @@ async def test_the_only_remote_is_the_one_that_is_meant(repository: Made, tmp_pa
         assert not (await ask("run_push")).startswith("failed")
         assert "[fetched from gitlab," in await ask("run_fetch")
     assert remote.git("log", "--format=%s", "main") == "first\n"
+
+
+@pytest.mark.reported("libgit2/libgit2#3496")
+@pytest.mark.reported("libgit2/pygit2#1484")
+@pytest.mark.reported("jelmer/dulwich#2133")
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("cafe\u0301.txt", '"cafe\\314\\201.txt"'),
+        ("\u1112\u1161\u11ab/a.txt", '"\u1112\\341\\205\\241\u11ab/a.txt"'),
+        ("\u212bngstro\u0308m", '"\\342\\204\\253ngstro\\314\\210m"'),
+    ],
+)
+async def test_a_name_that_looks_like_another_is_told_apart(name: str, shown: str, repository: Made) -> None:
+    composed = unicodedata.normalize("NFC", name)
+    repository.commit("first", {name: "one\n"})
+    repository.write(name, "two\n")
+    repository.write(composed, "another\n")
+    async with serving(repository.path, "--write") as ask:
+        status = await ask("get_status", limit=100)
+        assert f"\n M {shown}\n" in status and f"?? {composed.partition('/')[0]}" in status, status
+        assert f" {shown}\n" in await ask("list_files", recursive=True)
+        assert f"Did you mean `{shown}`" in await ask("read_file", path=composed)
+        for tool in ("read_file", "get_blame", "list_commits"):
+            assert not (await ask(tool, path=shown)).startswith("failed"), tool
+        assert "committed 1 file" in await ask("create_commit", message="second", paths=[shown])
+    assert repository.git("show", "--format=", "--name-only", "-z").rstrip("\0") == name

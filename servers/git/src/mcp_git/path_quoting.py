@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Generator, Iterable
 
 from mcp_batteries.errors import Invalid, quote
 
@@ -41,9 +42,12 @@ _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 def quote_path(name: bytes) -> str:
     """Return a name as in answers: unchanged, or in double quotes with C's escapes, as git writes it."""
     text = name.decode("utf-8", "surrogateescape")
-    if not _ODD.search(text) and not text.endswith(" ") and _ARROW not in text:
+    is_composed = text.isascii() or unicodedata.is_normalized("NFC", text)
+    if is_composed and not _ODD.search(text) and not text.endswith(" ") and _ARROW not in text:
         return text
-    return '"' + "".join(_escaped(character) for character in text) + '"'
+    if is_composed:
+        return '"' + "".join(_escaped(character) for character in text) + '"'
+    return '"' + "".join(_list_uncomposed(text)) + '"'
 
 
 def quote_paths(names: Iterable[bytes]) -> list[str]:
@@ -55,8 +59,26 @@ def _escaped(character: str) -> str:
     if len(character) == 1 and (letter := _ESCAPES.get(ord(character))):
         return "\\" + letter
     if _ODD.match(character):
-        return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+        return _escape_bytes(character)
     return character
+
+
+def _escape_bytes(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def _list_uncomposed(text: str) -> Generator[str]:
+    """Yield the characters of a name, with those escaped that a reader would write as another one, such as an accent.
+
+    A name with `e` and an accent looks like one with `é`, which is another file to git.
+    """
+    previous = ""
+    for character in text:
+        if unicodedata.is_normalized("NFC", previous + character):
+            yield _escaped(character)
+        else:
+            yield _escape_bytes(character)
+        previous = unicodedata.normalize("NFC", character)
 
 
 def unquote_path(text: str) -> str:
