@@ -1312,3 +1312,45 @@ async def test_a_name_that_looks_like_another_is_told_apart(name: str, shown: st
             assert not (await ask(tool, path=shown)).startswith("failed"), tool
         assert "committed 1 file" in await ask("create_commit", message="second", paths=[shown])
     assert repository.git("show", "--format=", "--name-only", "-z").rstrip("\0") == name
+
+
+@pytest.mark.reported("jesseduffield/lazygit#4750")
+@pytest.mark.reported("hegsie/gitnado#380")
+@pytest.mark.parametrize("path", ["old.txt", "sub/new.txt"])
+async def test_a_renamed_file_is_not_called_new_or_deleted(path: str, repository: Made) -> None:
+    lines = [f"{number}\n" for number in range(50)]
+    repository.commit("first", {"old.txt": "".join(lines), "other.txt": "x\n"})
+    repository.write("sub/.keep", "")
+    repository.git("mv", "old.txt", "sub/new.txt")
+    repository.write("sub/new.txt", "".join([*lines, "more\n"]))
+    repository.git("add", "--all")
+    async with serving(repository.path) as ask:
+        listed = "\n+1 -0 old.txt -> sub/new.txt\n"
+        staged = await ask("read_diff", only="staged", path=path)
+        assert listed in staged and _patch(staged) == ["+more"], staged
+        repository.git("commit", "--quiet", "--message=second")
+        for arguments in ({"rev": "HEAD"}, {"rev": "HEAD~1..HEAD"}, {"rev": "HEAD", "files_only": True}):
+            answer = await ask("read_diff", path=path, **arguments)
+            assert listed in answer and f", {path}; 1 file, +1 -0]" in answer, answer
+        # Of a folder only what is in it is asked for.
+        assert "\nnew +51 -0 sub/new.txt\n" in await ask("read_diff", rev="HEAD", path="sub", files_only=True)
+
+
+@pytest.mark.reported("hegsie/gitnado#380")
+async def test_a_long_change_of_a_renamed_file_goes_on_at_its_next_page(repository: Made) -> None:
+    lines = [f"line {number}\n" for number in range(3000)]
+    repository.commit("first", {"old.txt": "".join(lines)})
+    repository.git("mv", "old.txt", "new.txt")
+    lines[1000:1900] = [f"changed {number}\n" for number in range(900)]
+    repository.commit("second", {"new.txt": "".join(lines)})
+    async with serving(repository.path) as ask:
+        shown: list[str] = []
+        cursor: dict[str, str] = {}
+        while True:
+            answer = await ask("read_diff", rev="HEAD", path="new.txt", **cursor)
+            shown += re.findall(r"(?m)^[+-](?:line|changed) \d+$", answer)
+            following = re.search(r'cursor="([^"]+)"', answer)
+            if following is None:
+                break
+            cursor = {"cursor": following[1]}
+    assert len(shown) == 1800 and len(set(shown)) == 1800

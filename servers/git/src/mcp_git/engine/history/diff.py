@@ -76,6 +76,7 @@ class Comparison:
         part: of what is not committed.
         context: unchanged lines around each change.
         files_only: whether the patch is left out.
+        other_path: the one that the file at `path` has on the other side; empty where it was not renamed.
     """
 
     revision: Revision | Range | None
@@ -83,6 +84,7 @@ class Comparison:
     path: RepositoryPath
     context: int = 3
     files_only: bool = False
+    other_path: str = ""
 
     @property
     def title(self) -> str:
@@ -95,7 +97,11 @@ class Comparison:
 
     @property
     def pathspecs(self) -> list[str]:
-        return self.path.pathspecs if self.path.text else []
+        if not self.path.text:
+            return []
+        if self.other_path:
+            return [*self.path.pathspecs, self.other_path]
+        return self.path.pathspecs
 
     @property
     def revisions(self) -> Sequence[str]:
@@ -175,6 +181,10 @@ def read_diff(
     is_first = cursor is None
     with explained_failures(git, repository, comparison.revision, cancel):
         page = _make_page(git, repository, comparison, is_first, position, cancel)
+        other_path = _find_other_path(git, repository, comparison, page, cancel)
+        if other_path:
+            renamed = replace(comparison, other_path=other_path)
+            page = _make_page(git, repository, renamed, is_first, position, cancel)
     if not page.files and is_first:
         refuse_missing_path(git, repository, comparison.path, comparison.revisions, cancel)
     digest = _digest_files(page.files)
@@ -201,6 +211,29 @@ def read_diff(
     if comparison.files_only:
         table = partial(Table, _FILE_COLUMNS, [file.values for file in page.listed_files])
     return Answer(facts, page.lines, next_cursor, lambda: view, table)
+
+
+def _find_other_path(git: Git, repository: Repository, comparison: Comparison, page: _Page, cancel: CancelToken) -> str:
+    """Return the path that the file at a path has on the other side; empty where it was not renamed.
+
+    Of one path alone git sees a new or a deleted file.
+    """
+    name = os.fsencode(comparison.path.pathspec)
+    if not any(file.kind and file.path == name for file in page.files):
+        return ""
+    arguments = [*_build_arguments(git, repository, comparison), "--name-status", "--diff-filter=R", "-z"]
+    if isinstance(comparison.revision, Revision):
+        arguments.append("--format=")
+    with _copy_index(git, repository, comparison) as scratch_index:
+        try:
+            output = git.run(repository, [*arguments, "--"], cancel, scratch_index=scratch_index).stdout
+        except GitFailed:
+            return ""  # Before the first commit no file was renamed.
+    fields = iter(output.split(b"\0")[:-1])
+    for _, old, new in zip(fields, fields, fields, strict=False):
+        if name in (old, new):
+            return os.fsdecode(old if name == new else new)
+    return ""
 
 
 def summarize_commit(git: Git, repository: Repository, oid: str, cancel: CancelToken) -> tuple[str, list[str]]:
