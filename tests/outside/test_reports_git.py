@@ -1354,3 +1354,61 @@ async def test_a_long_change_of_a_renamed_file_goes_on_at_its_next_page(reposito
                 break
             cursor = {"cursor": following[1]}
     assert len(shown) == 1800 and len(set(shown)) == 1800
+
+
+@pytest.mark.reported("bobmatnyc/trusty-tools#4730")
+@pytest.mark.reported("stablyai/orca#13695")
+@pytest.mark.reported("kamp-us/phoenix#6701")
+@pytest.mark.parametrize("message", ["", "mine"])
+async def test_who_takes_the_stash_of_another_worktree_is_told_so(
+    message: str, repository: Made, tmp_path: Path
+) -> None:
+    async with _with_worktree(repository, tmp_path) as (ask, linked):
+        linked.write("a.txt", "of another\n")
+        await ask("run_stash", repo="linked", message=message)
+        origin = "On linked: mine" if message else "WIP on linked: "
+        for action in ("apply", "pop"):
+            answer = await ask("run_stash", action=action, repo="app")
+            assert f"\nit was stashed on another branch: {origin}" in answer, answer
+            repository.git("reset", "--quiet", "--hard")
+        # Its own, and one that is named by its hash, are what is meant.
+        for tool, arguments in calls_back(answer):
+            await ask(tool, repo="app", **arguments)
+        oid = repository.git("rev-parse", "stash").strip()
+        assert "another branch" not in await ask("run_stash", action="apply", rev=oid, repo="app")
+        assert "another branch" not in await ask("run_stash", action="pop", repo="linked")
+
+
+@pytest.mark.reported("ShaftHQ/SHAFT_ENGINE#4130")
+@pytest.mark.reported("gsd-build/get-shit-done#3542")
+async def test_a_stash_of_nothing_is_a_failure(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    repository.write("a.txt", "old\n")
+    repository.git("stash")
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("run_stash")
+        assert answer.startswith("failed: git found nothing to stash"), answer
+    assert len(repository.git("stash", "list").splitlines()) == 1
+
+
+@pytest.mark.reported("nobitagit/knowledge#3")
+async def test_a_reflog_that_does_not_go_back_so_far_is_told(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    repository.commit("second", {"a.txt": "two\n"})
+    rev = "HEAD@{2020-01-01}"
+    fact = "the reflog of `HEAD` only goes back to Sat, 31 Jan 2026"
+    async with serving(repository.path, "--write") as ask:
+        for tool, arguments in (
+            ("list_commits", {}),
+            ("list_commits", {"text": "one"}),
+            ("read_diff", {}),
+            ("read_file", {"path": "a.txt"}),
+            ("get_blame", {"path": "a.txt"}),
+            ("list_files", {}),
+            ("search_text", {"pattern": "o"}),
+        ):
+            assert fact in await ask(tool, rev=rev, **arguments), tool
+            assert "reflog" not in await ask(tool, rev="HEAD@{1}", **arguments), tool
+        assert fact in await ask("get_merge_base", one=rev)
+        assert fact in await ask("read_diff", rev=f"{rev}..HEAD")
+        assert "only goes back to Sat, 31 Jan 2026" in await ask("run_reset", rev=rev, mode="hard")

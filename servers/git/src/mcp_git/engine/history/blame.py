@@ -17,7 +17,7 @@ from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.history.missing_paths import suggest_path
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_records
-from mcp_git.engine.program.revisions import describe_ambiguity, explain_failure
+from mcp_git.engine.program.revisions import describe_named_revisions, explain_failure
 from mcp_git.models import Answer
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 from mcp_git.policy import HEAD, LineRange, Repository, RepositoryPath, Revision
@@ -155,7 +155,7 @@ def blame_lines(
                 "The user can mend that.",
             ) from None
         raise _explain_failure(failure, git, repository, path, revision, cancel) from None
-    facts = [*_describe_page(page, path, first), *describe_ambiguity(remarks), *skip_list.describe()]
+    facts = [*_describe_page(page, path, first), *describe_named_revisions(remarks), *skip_list.describe()]
     boundary = list_boundary(layout)
     if page.oids.intersection(boundary):
         facts.append(describe_boundary(boundary, page.oids))

@@ -25,7 +25,7 @@ from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
-from mcp_git.engine.program.revisions import EMPTY_TREES, describe_ambiguity, explained_failures, head_has_commit
+from mcp_git.engine.program.revisions import EMPTY_TREES, describe_named_revisions, explained_failures, head_has_commit
 from mcp_git.models import Answer, Table, count
 from mcp_git.path_quoting import escape_hidden, escape_line_breaks, quote_path, quote_paths
 from mcp_git.policy import TOP_FOLDER, Range, Repository, RepositoryPath, Revision, parse_revision
@@ -191,7 +191,7 @@ def read_diff(
     if position.hashes not in ([], [digest]):
         raise Conflict("The changes are no longer those of the page before.", "Call again without `cursor`.")
     remaining = len(page.files) - page.file_index
-    facts = [comparison.title, _describe_counts(page), *describe_ambiguity(page.remarks)]
+    facts = [comparison.title, _describe_counts(page), *describe_named_revisions(page.remarks)]
     boundary = list_boundary(git.layout(repository))
     if page.oid in boundary:
         facts.append(describe_boundary(boundary, [page.oid]))

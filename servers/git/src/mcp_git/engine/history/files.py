@@ -21,7 +21,7 @@ from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_records
 from mcp_git.engine.program.revisions import (
     damaged,
-    describe_ambiguity,
+    describe_named_revisions,
     explain_failure,
     explained_failures,
     is_of_damage,
@@ -112,7 +112,7 @@ def read_file(
     if page.is_binary:
         return Answer([f"{path.display} at {revision.text} is binary", "its bytes are not shown"])
     facts = _describe_page(page, f"{path.display} at {escape_line_breaks(revision.text)}", first)
-    return Answer([*facts, *describe_ambiguity(remarks)], page.lines)
+    return Answer([*facts, *describe_named_revisions(remarks)], page.lines)
 
 
 def _describe_page(page: _FilePage, title: str, first: int) -> list[str]:
@@ -179,7 +179,7 @@ def list_files(
     rows = [_format_entry(record) for record in records[:limit]]
     number_phrase = _describe_number(len(rows), "entry", "entries", position.skip, next_cursor)
     fact = f"{path.display} at {escape_line_breaks(revision.text)}, {number_phrase}"
-    return Answer([fact, *describe_ambiguity(remarks)], group_by_folder(rows), next_cursor)
+    return Answer([fact, *describe_named_revisions(remarks)], group_by_folder(rows), next_cursor)
 
 
 def _describe_number(number: int, noun: str, plural: str, skip: int, next_cursor: str | None) -> str:
@@ -334,7 +334,7 @@ def search_text(
         refuse_missing_path(git, repository, path, [revision.text], cancel)
     number_phrase = _describe_number(page.match_count, "match", "matches", position.skip, next_cursor)
     facts = [f"{number_phrase} in {escape_line_breaks(revision.text)}"]
-    facts += describe_ambiguity(remarks)
+    facts += describe_named_revisions(remarks)
     if any("unable to read" in text for text in remarks):
         facts.append("files that are not here were not searched")
     lines = group_by_folder(("", name, rows) for name, rows in page.rows.items())

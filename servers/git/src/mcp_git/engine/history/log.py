@@ -32,7 +32,7 @@ from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_lines, split_records
 from mcp_git.engine.program.revisions import (
-    describe_ambiguity,
+    describe_named_revisions,
     explained_failures,
     head_has_commit,
     resolve_commits,
@@ -485,7 +485,7 @@ def _describe_limits(
     be meant as a name.
     """
     boundary = list_boundary(git.layout(repository))
-    facts = describe_ambiguity(page.remarks)
+    facts = describe_named_revisions(page.remarks)
     facts += _describe_namesakes(git, repository, query, page, cancel)
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
         facts.append(describe_boundary(boundary, page.commits))

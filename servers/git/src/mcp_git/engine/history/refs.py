@@ -26,7 +26,7 @@ from mcp_git.engine.history.log import RefRow, list_reflog
 from mcp_git.engine.history.page_position import decode_position
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, split_lines
-from mcp_git.engine.program.revisions import describe_ambiguity, explain_failure, explained_failures
+from mcp_git.engine.program.revisions import describe_named_revisions, explain_failure, explained_failures
 from mcp_git.models import Answer, Table, count
 from mcp_git.path_quoting import escape_hidden, escape_line_breaks
 from mcp_git.policy import Repository, Revision, parse_ref, symmetric_range
@@ -374,7 +374,7 @@ def find_merge_base(git: Git, repository: Repository, one: Revision, other: Revi
         raise explain_failure(failure, git, repository, symmetric_range(one, other), cancel) from None
     bases = output.text.split()
     distance = f"{one.text} has {count(int(own_count), 'commit')} of its own, {other.text} {int(other_count):,}"
-    ambiguity = describe_ambiguity([output.stderr])
+    ambiguity = describe_named_revisions([output.stderr])
     boundary = list_boundary(git.layout(repository))
     if boundary:
         distance += f"; {describe_boundary(boundary, bases)}"

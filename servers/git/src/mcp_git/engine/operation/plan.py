@@ -86,6 +86,7 @@ _RETURN_FILES = [
     _ReturnFile(("rebase-apply", "head-name"), "rebased"),
     _ReturnFile(("BISECT_START",), "bisected"),
 ]
+_STASH_MESSAGE = re.compile(r"(?:WIP on|On) ([^:]+): ")
 _HASH = re.compile("[0-9a-f]{7,64}")
 # Below this line nothing of a message counts; what is above is kept as it is, lines with `#` too.
 _SCISSORS = re.compile(r"(?m)^. -+ >8 -+$")
@@ -516,11 +517,14 @@ class OperationPlanner:
         options = select_options({"--index": restores_index})
         stash_before = self._find_hash("refs/stash")
         number_before = len(self._list_stashes())
+        origin = self._describe_stash_of_another(revision)
 
         def name_undo_if_dropped() -> Sequence[str]:
-            if self._find_hash("refs/stash") == stash_before and len(self._list_stashes()) == number_before:
-                return ["the stash stays: drop it once its changes are resolved"] if action == "pop" else []
-            return [f"undo: {call}" for call in store_calls]
+            if self._find_hash("refs/stash") != stash_before or len(self._list_stashes()) != number_before:
+                return [*origin, *(f"undo: {call}" for call in store_calls)]
+            if action == "pop":
+                return [*origin, "the stash stays: drop it once its changes are resolved"]
+            return origin
 
         stash = revision.text
         if action == "pop":
@@ -533,6 +537,19 @@ class OperationPlanner:
             after=name_undo_if_dropped,
             created_files=list_untracked_of_stash(self.git, self.repository, revision.text, self.cancel),
         )
+
+    def _describe_stash_of_another(self, revision: Revision) -> list[str]:
+        """Return a line about a stash that was made on another branch, as all worktrees share one list; else none."""
+        if _HASH.fullmatch(revision.text):
+            return []
+        message = self._read_stash_message(revision)
+        match = _STASH_MESSAGE.match(message)
+        if match is None:
+            return []
+        status = read_status(self.git, self.repository, self.cancel)
+        if match[1] == ("(no branch)" if status.is_detached else status.head):
+            return []
+        return [f"it was stashed on another branch: {clip(escape_line_breaks(message), _MAX_ROW_BYTES)}"]
 
     def push_stash(self, message: Message, with_untracked: bool, paths: Sequence[str] = ()) -> RefOperation:
         """Plan to put uncommitted changes aside, all or those below `paths`.

@@ -19,7 +19,7 @@ __all__ = [
     "EMPTY_TREES",
     "NAME_A_COMMIT",
     "damaged",
-    "describe_ambiguity",
+    "describe_named_revisions",
     "explain_failure",
     "explained_failures",
     "explained_missing_contents",
@@ -47,6 +47,8 @@ _DAMAGE = re.compile(
 )
 # What git says of a name that a tag and a branch have, or other refs.
 _AMBIGUOUS_NAME = re.compile(r"refname '(.+)' is ambiguous")
+# Before it git takes the first entry.
+_REFLOG_START = re.compile(r"(?m)^warning: log for '(.*)' only goes back to (.*\S)")
 NAME_A_COMMIT = "Name a commit, or a branch or tag of one: `list_refs` has them."
 # The tree with nothing in it, by the length of a hash.
 EMPTY_TREES = {
@@ -65,17 +67,20 @@ def head_has_commit(git: Git, repository: Repository, cancel: CancelToken) -> bo
     return bool(git.find_hash(repository, "HEAD", cancel))
 
 
-def describe_ambiguity(remarks: Iterable[str]) -> list[str]:
-    """Return which names that a caller gave are those of several refs, by what git said of them.
+def describe_named_revisions(remarks: Iterable[str]) -> list[str]:
+    """Return what git said of the revisions that a caller named: several refs are called so, or a reflog is shorter.
 
-    One may be the HEAD of a remote, so there may be no branch or no tag among them.
+    Of several refs one may be the HEAD of a remote, so there may be no branch or no tag among them.
     """
-    names = dict.fromkeys(_AMBIGUOUS_NAME.findall("\n".join(remarks)))
-    return [
+    text = "\n".join(remarks)
+    facts = [
         f"several refs are called {quote(name)}: only a branch is {quote(f'heads/{name}')}, only a tag "
         f"{quote(f'tags/{name}')}"
-        for name in names
+        for name in dict.fromkeys(_AMBIGUOUS_NAME.findall(text))
     ]
+    for name, start in dict.fromkeys(_REFLOG_START.findall(text)):
+        facts.append(f"the reflog of {quote(name)} only goes back to {start}")
+    return facts
 
 
 @contextmanager
