@@ -84,7 +84,7 @@ CASES = {
     "one that is gone": Case(stage_deletion, {"paths": ["notes.txt"]}, ["notes.txt"], ["side.txt"], ("+0 -30",)),
     "one that is staged otherwise": Case(stage_parts, {"paths": ["notes.txt"]}, ["notes.txt"], ["side.txt"]),
     "a folder": Case(stage_other, {"paths": ["."]}, ["new.txt", "notes.txt", "side.txt"], [], ("committed 3 files",)),
-    "what is staged": Case(stage_other, {}, ["side.txt"], [], ("committed 1 file, +1 -1", "2 other files")),
+    "what is staged": Case(stage_other, {}, ["side.txt"], [], ("committed 1 file, +1 -1", "1 changed, 1 untracked")),
     "all tracked": Case(stage_other, {"all_tracked": True}, ["notes.txt", "side.txt"], []),
     "all tracked and a new one": Case(
         stage_other, {"all_tracked": True, "paths": ["new.txt"]}, ["new.txt", "notes.txt", "side.txt"], []

@@ -195,7 +195,7 @@ async def test_a_merge_that_brings_nothing_says_so(more: dict[str, Any], tmp_pat
     tip = made.git("rev-parse", "--short=9", branch).strip()
     async with serving("--write", made.path) as asking:
         answer = await asking("run_merge", rev="main~1", **more)
-        assert answer.startswith(f"[{branch} {tip}; already up to date; 1 other file not committed]"), answer
+        assert answer.startswith(f"[{branch} {tip}; already up to date; 1 changed]"), answer
         answer = await asking("run_merge", rev="main", into="topic")
         assert "already" not in answer, answer
 

@@ -144,7 +144,7 @@ async def test_a_change_that_a_script_prints_says_how_things_are_then(tmp_path: 
         answer = await asking("call_tools", script=script)
     oid = made.git("rev-parse", "--short=12", "side").strip()
     state, undo, remark, *_ = answer.splitlines()
-    assert state == f"[side {oid}; 1 other file not committed]" == remark
+    assert state == f"[side {oid}; 1 untracked]" == remark
     assert f"\n[tag v2 is at {oid} " in answer
     assert undo.startswith("undo: ") and answer.count(f"[side {oid}; ") == 2
 

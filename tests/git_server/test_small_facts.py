@@ -184,7 +184,7 @@ async def test_the_status_of_a_partial_clone_does_without_renames(tmp_path: Path
     made = Made(tmp_path / "app")
     async with serving("--write", made.path) as asking:
         answer = await asking("run_reset", rev="HEAD~1", mode="soft")
-        assert "2 other files not committed" in answer, answer
+        assert "; 2 staged]" in answer, answer
         assert "A  new.txt\nD  old.txt\n" in await asking("get_status")
         await undone(asking, answer)
         assert "clean" in await asking("get_status")

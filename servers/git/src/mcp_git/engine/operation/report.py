@@ -37,7 +37,7 @@ from mcp_git.engine.operation.untracked_files import (
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip, split_lines
 from mcp_git.engine.work_tree.in_progress import find_picked_commits, find_unmade_commit, list_remaining_commits
-from mcp_git.engine.work_tree.status import Status, is_conflict
+from mcp_git.engine.work_tree.status import Status, count_kinds, describe_counts, is_conflict
 from mcp_git.engine.work_tree.status_reader import describe_submodules, read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
@@ -410,14 +410,14 @@ class _Report:
     def _add_conflicts(self) -> None:
         conflicts = list_conflicts(self.after)
         if conflicts:
-            self.facts.append(f"{len(conflicts):,} in conflict")
             self._add_conflict_sides(conflicts)
-        others = len(self.after.entries) - len(conflicts)
-        if others:
-            self.facts.append(f"{count(others, 'other file')} not committed{self._describe_staged()}")
+        if self.after.entries:
+            self.facts.append(f"{describe_counts(count_kinds(self.after.entries))}{self._describe_staged()}")
+        else:
+            self.facts.append("clean")
+        if len(self.after.entries) > len(conflicts):
             self._add_other_files()
         else:
-            self.facts.append("nothing else uncommitted" if conflicts else "clean")
             self.facts += describe_submodules(self.git, self.layout)
 
     def _add_other_files(self) -> None:

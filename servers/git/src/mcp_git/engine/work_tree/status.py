@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from mcp_git.engine.history.commit_rows import shorten_hash
 from mcp_git.path_quoting import escape_line_breaks, quote_path
 
-__all__ = ["Status", "StatusEntry", "is_conflict"]
+__all__ = ["Status", "StatusEntry", "count_kinds", "describe_counts", "is_conflict"]
 
 # What git prints in the place of a branch where HEAD is none.
 _DETACHED = "(detached)"
@@ -108,3 +109,23 @@ class Status:
 def is_conflict(letters: str) -> bool:
     """Whether the two letters of a file say that it has sides."""
     return "U" in letters or letters in ("AA", "DD")
+
+
+def count_kinds(entries: Sequence[StatusEntry]) -> Counter[str]:
+    """Count what is staged, changed and so on; one file can be both."""
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        # The order in which the kinds appear first is that in which an answer has them.
+        if entry.letters == "??":
+            counts["untracked"] += 1
+        elif is_conflict(entry.letters):
+            counts["in conflict"] += 1
+        else:
+            counts["staged"] += entry.letters[0] != " "
+            counts["changed"] += entry.letters[1] != " "
+    return +counts
+
+
+def describe_counts(counts: Counter[str]) -> str:
+    """Return how many files are of each kind, as every answer says it; empty if none is."""
+    return ", ".join(f"{number:,} {kind}" for kind, number in counts.items())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -12,7 +11,7 @@ from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.missing_paths import refuse_missing_path
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.revisions import explained_failures
-from mcp_git.engine.work_tree.status import Status, StatusEntry, is_conflict
+from mcp_git.engine.work_tree.status import Status, StatusEntry, count_kinds, describe_counts
 from mcp_git.engine.work_tree.status_reader import describe_submodules, read_status
 from mcp_git.models import Answer, Table, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path
@@ -56,8 +55,8 @@ def describe_status(git: Git, repository: Repository, path: RepositoryPath, limi
 
 
 def _describe_state(status: Status, path: RepositoryPath) -> list[str]:
-    counts = _count_kinds(status.entries)
-    facts = [status.branch, *status.in_progress, _describe_counts(counts) or _describe_clean(path)]
+    counts = count_kinds(status.entries)
+    facts = [status.branch, *status.in_progress, describe_counts(counts) or _describe_clean(path)]
     is_rebasing = any(operation.startswith("rebase") for operation in status.in_progress)
     if "in conflict" in counts and is_rebasing:
         facts.append("there rev=`:2` is the new base and `:3` the commit put on it")
@@ -80,25 +79,6 @@ def _describe_clean(path: RepositoryPath) -> str:
     return f"{path.display} is clean" if path.text else "clean"
 
 
-def _count_kinds(entries: Sequence[StatusEntry]) -> Counter[str]:
-    """Count what is staged, changed and so on; one file can be both."""
-    counts: Counter[str] = Counter()
-    for entry in entries:
-        # The order in which the kinds appear first is that in which an answer has them.
-        if entry.letters == "??":
-            counts["untracked"] += 1
-        elif is_conflict(entry.letters):
-            counts["in conflict"] += 1
-        else:
-            counts["staged"] += entry.letters[0] != " "
-            counts["changed"] += entry.letters[1] != " "
-    return +counts
-
-
-def _describe_counts(counts: Counter[str]) -> str:
-    return ", ".join(f"{number:,} {kind}" for kind, number in counts.items())
-
-
 def _fold(entries: Sequence[StatusEntry], path: RepositoryPath) -> list[str]:
     """Return a line for each folder, opened as deep as there is room for."""
     top = b"" if path.is_glob else os.fsencode(path.text).strip(b"/")
@@ -116,7 +96,7 @@ def _fold(entries: Sequence[StatusEntry], path: RepositoryPath) -> list[str]:
 def _describe_group(name: bytes, group: Sequence[StatusEntry]) -> str:
     if len(group) == 1 and not name.endswith(b"/"):
         return group[0].line
-    return f"{quote_path(name)} {_describe_counts(_count_kinds(group))}"
+    return f"{quote_path(name)} {describe_counts(count_kinds(group))}"
 
 
 def _open_largest_folder(groups: dict[bytes, list[StatusEntry]]) -> bool:
