@@ -149,6 +149,16 @@ async def test_a_change_that_a_script_prints_says_how_things_are_then(tmp_path: 
     assert undo.startswith("undo: ") and answer.count(f"[side {oid}; ") == 2
 
 
+async def test_a_change_of_a_script_counts_files_and_names_none(tmp_path: Path) -> None:
+    made = made_history(tmp_path)
+    made.write("new.txt", "new\n")
+    made.write(".mailmap", "")
+    async with serving("--write", "--tools=default,call_tools", made.path) as asking:
+        answer = await asking("call_tools", script="return stage_files({paths: ['new.txt']})")
+        assert re.match(r"\[main [0-9a-f]{12}; 1 staged, 1 changed\]\nundo: ", answer), answer
+        assert "\nA  new.txt\n" in await asking("stage_files", paths=["new.txt"])
+
+
 async def test_a_script_reads_each_file_of_the_status(tmp_path: Path) -> None:
     made = made_history(tmp_path)
     for number in range(150):

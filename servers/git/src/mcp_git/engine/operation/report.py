@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
+from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.commit_rows import abbreviation
 from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
@@ -421,8 +422,11 @@ class _Report:
             self.facts += describe_submodules(self.git, self.layout)
 
     def _add_other_files(self) -> None:
-        """Add the status of the files that are not in conflict, where the command may have changed it."""
-        if self.operation.command not in _COMMANDS_WITH_STATUS:
+        """Add the status of the files that are not in conflict, where the command may have changed it.
+
+        A script prints the answers of many steps, and reads the files by `get_status` where it needs them.
+        """
+        if self.operation.command not in _COMMANDS_WITH_STATUS or is_answering_script():
             return
         entries = [entry for entry in self.after.entries if not is_conflict(entry.letters)]
         # What git does not know is the least of what the command did.
