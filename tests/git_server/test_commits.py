@@ -273,6 +273,23 @@ async def test_a_commit_keeps_the_author_that_is_named(tmp_path: Path) -> None:
         assert made.git("log", "-1", "--format=%an") == "Zoë Ünal\n"
 
 
+async def test_a_commit_can_have_the_author_and_the_date_of_another(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    ada = "Ada Lovelace <ada@example.org>"
+    dates = ["2026-01-31T23:30:00-05:00", "@86400 +0130"]
+    for date in dates:
+        made.git("commit", "--quiet", "--allow-empty", "--message=x", f"--author={ada}", f"--date={date}")
+    sources = [made.git("log", "-1", "--format=%an <%ae> %ad", "--date=raw", name) for name in ("HEAD", "HEAD~1")]
+    async with serving("--write", made.path) as asking:
+        for arguments, source in (({"paths": ["side.txt"]}, sources[0]), ({"all_tracked": True}, sources[0])):
+            made.write("side.txt", f"{arguments}\n")
+            await asking("create_commit", message="split", author="HEAD", **arguments)
+            assert made.git("log", "-1", "--format=%an <%ae> %ad", "--date=raw") == source
+        answer = await asking("create_commit", amend=True, author="HEAD~3")
+        assert made.git("log", "-1", "--format=%an <%ae> %ad", "--date=raw") == sources[1], answer
+        assert made.git("log", "-1", "--format=%cn") == "Grace Hopper\n"
+
+
 async def test_an_amended_commit_keeps_its_message_unless_another_is_given(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     message = "Subject  \n\n# no remark, a line\n\n\n  indented: ü\n"

@@ -52,6 +52,7 @@ _LINES = re.compile(r"\s*L?(\d{1,9})(?:\s*(?:,|-|\.\.)\s*L?(\d{1,9}))?\s*", re.A
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:|(?ai:file:/)")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _EXPECTATION = re.compile(r"(HEAD|files|index|ref) (?:([^ ]+) )?([0-9a-f]{7,64})")
+_WITHOUT_ADDRESS = re.compile(r"[^\s<>]+")
 _AUTHOR = re.compile(r"[^\x00-\x1f\x7f<>]*[^\s\x00-\x1f\x7f<>] <[^\s\x00-\x1f\x7f<>]+>")
 # Possessive, as many commas without an end of the braces would take the square of their number.
 _BRACES = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
@@ -475,15 +476,19 @@ def parse_message(text: str) -> Message:
     return Message(text.encode("utf-8", "replace").decode())
 
 
-def parse_author(text: str) -> Author:
-    """Return whom a commit is to name as its author.
+def parse_author(text: str) -> Author | Revision:
+    """Return whom a commit is to name as its author, or the commit whose author that is.
 
     Raises:
-        Invalid: it is not a name with an address.
+        Invalid: it is neither a name with an address nor a revision.
     """
-    if not _AUTHOR.fullmatch(text):
-        raise Invalid(f"{quote(text)} is not an author.", "Write the name and the address: `Ada <ada@example.org>`.")
-    return Author(text.encode("utf-8", "replace").decode())
+    if _AUTHOR.fullmatch(text):
+        return Author(text.encode("utf-8", "replace").decode())
+    if _WITHOUT_ADDRESS.fullmatch(text):
+        return parse_revision(text)
+    raise Invalid(
+        f"{quote(text)} is not an author.", "Write the name and the address: `Ada <ada@example.org>`, or name a commit."
+    )
 
 
 def _refuse_options(text: str) -> None:

@@ -166,7 +166,9 @@ def create_commit(
     all_tracked: Annotated[bool, Field(description="Stage what changed in tracked files first.")] = False,
     amend: Annotated[bool, Field(description="Replace the last commit; its author and their date stay.")] = False,
     author: Annotated[
-        Author | None, trusted(parse_author), Field(description="If not you: `Ada <ada@example.org>`.")
+        Author | Revision | None,
+        trusted(parse_author),
+        Field(description="If not you: `Ada <ada@example.org>`, or a commit: its author and their date."),
     ] = None,
     repo: WritableRepo = default(""),
 ) -> Answer:
@@ -185,7 +187,7 @@ def create_commit(
         arguments.append("--all")
     if amend:
         arguments.append("--amend")
-    if author is not None:
+    if isinstance(author, Author):
         arguments.append(f"--author={author.text}")
     stage_first = _stage_commands(paths, patch)
     operation = CommitOperation(
@@ -195,11 +197,16 @@ def create_commit(
         stage_first=stage_first,
         resolved_paths=["."] if all_tracked else _pathspecs(paths),
     )
-    if not paths or all_tracked:
-        return operations.run(repo, operation, cancel)
-    return operations.plan_and_run(
-        repo, lambda planner: planner.commit_only(operation, _pathspecs(paths), has_patch=bool(patch)), cancel
-    )
+
+    def plan(planner: OperationPlanner) -> Operation:
+        planned = operation
+        if isinstance(author, Revision):
+            planned = planner.commit_as(operation, author)
+        if not paths or all_tracked:
+            return planned
+        return planner.commit_only(planned, _pathspecs(paths), has_patch=bool(patch))
+
+    return operations.plan_and_run(repo, plan, cancel)
 
 
 @tool("Create branch", effect="write", gate="write", adapt=_adapt, work="The change", also=("git_create_branch",))

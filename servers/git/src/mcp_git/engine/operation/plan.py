@@ -320,6 +320,23 @@ class OperationPlanner:
         output = self.git.run(self.repository, ["ls-files", "-t", "-z", "--", *paths], self.cancel)
         return [entry[2:] for entry in split_names(output.stdout) if entry.startswith("S ")]
 
+    def commit_as(self, operation: CommitOperation, revision: Revision) -> CommitOperation:
+        """Plan to commit by the author of another commit, with the date on which they wrote that.
+
+        Raises:
+            NotFound: there is no such commit.
+        """
+        arguments = ["log", "--max-count=1", "--format=%an <%ae>%x00%ad", "--date=raw", revision.text, "--"]
+        output = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128))
+        author, _, date = output.text.strip().partition("\0")
+        if not date:
+            raise NotFound(
+                f"{quote(revision.text)} is not an author, and no commit either.",
+                "Write the name and the address: `Ada <ada@example.org>`, or name a commit.",
+            )
+        # Behind the sign, git takes any number for seconds.
+        return replace(operation, arguments=[*operation.arguments, f"--author={author}", f"--date=@{date}"])
+
     def commit_only(self, operation: CommitOperation, paths: Sequence[str], *, has_patch: bool) -> CommitOperation:
         """Plan to commit some paths, and to leave staged what else is; git can't do that with a patch.
 
