@@ -130,6 +130,27 @@ async def test_a_commit_that_was_picked_with_another_patch_is_named_with_its_nam
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("path", ["tax.csv", "*.csv", '"tax.csv"'])
+async def test_a_path_that_only_other_commits_have_is_an_empty_list_and_no_failure(path: str, tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("base", {"a.txt": "a\n"})
+    made.git("switch", "--quiet", "--create", "tax")
+    oid = made.commit("Tax", {"tax.csv": "1\n"})[:7]
+    made.git("switch", "--quiet", "main")
+    async with serving(made.path) as asking:
+        for more in ({}, {"rev": "main~0..main"}, {"message": "Tax"}, {"not_picked": True, "rev": "main~0..main"}):
+            answer = await asking("list_commits", path=path, **more)
+            assert answer.startswith("[no commits of ") and f"; only other commits have it, the latest {oid}" in answer
+        assert oid in await asking("list_commits", path=path, all_branches=True)
+        # That of a branch that was deleted is still in the reflog.
+        made.git("branch", "--quiet", "-D", "tax")
+        answer = await asking("call_tools", script=f"print(list_commits.all({{path: {path!r}}}))")
+        assert "(only other commits have it, the latest " in answer and answer.endswith("\n[]\n"), answer
+        refused = await asking("list_commits", path="never.csv")
+        assert refused.startswith("failed: There is no `never.csv`"), refused
+
+
+@pytest.mark.anyio
 async def test_commits_whose_change_was_picked_are_left_out_on_every_page(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
     made.commit("base", {"a.txt": "a\n"})

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.cursors import Cursor
-from mcp_batteries.errors import Conflict, Invalid, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.blame import resolve_lines
 from mcp_git.engine.history.commit_rows import (
@@ -47,6 +47,8 @@ __all__ = ["LogQuery", "RefRow", "describe_head", "list_commits", "list_reflog"]
 _MAX_LONG_AUTHOR_BYTES = 40
 # Not `--all`: what tools keep in other refs is nobody's branch, such as stashes, notes and what `jj` has replaced.
 _ALL_BRANCHES = ("--branches", "--tags", "--remotes")
+# Where a path may have been that no listed commit has: on another branch, or on one that was deleted.
+_EVERYWHERE = (*_ALL_BRANCHES, "--reflog")
 _MAX_VIEW_BYTES = 200
 _MAX_MOVE_BYTES = 178
 # Where commits of one subject are looked for on the other side, and how many such are named.
@@ -334,10 +336,11 @@ def list_commits(
             hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
             next_cursor = Cursor.encode("log", [position.skip + limit, 0, hashes], query.scope)
         lines, table = _format_page(git, repository, query, page, cancel)
+    elsewhere: Sequence[str] = ()
     is_whole_file = query.path.text and query.lines is None
     if is_whole_file and not page.commit_count and not position.skip:
-        _refuse_missing_path(git, repository, query, cancel)
-    facts = _describe_page(query, page, position.skip, command.described_lines)
+        elsewhere = _describe_missing_path(git, repository, query, cancel)
+    facts = [*_describe_page(query, page, position.skip, command.described_lines), *elsewhere]
     facts += _describe_limits(git, repository, query, page, cancel)
     return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.skip), table)
 
@@ -384,9 +387,10 @@ def _list_matches(
             next_hashes = _find_next_hashes(git, repository, query, position, hashes, searched, cancel)
             payload = [position.skip + searched.count, position.offset + page.commit_count, hashes, next_hashes]
             next_cursor = Cursor.encode("log", payload, query.scope)
+    elsewhere: Sequence[str] = ()
     if query.path.text and searched.is_complete and not page.commit_count and not position.skip:
-        _refuse_missing_path(git, repository, query, cancel)
-    facts = _describe_page(query, page, position.offset, "")
+        elsewhere = _describe_missing_path(git, repository, query, cancel)
+    facts = [*_describe_page(query, page, position.offset, ""), *elsewhere]
     if page.has_more:
         facts.append(f"searched back to {searched.back_to}")
     if searched.has_wrong_clocks and (position.next_hashes or next_hashes):
@@ -741,29 +745,42 @@ def _shorten(oid: str, commits: Mapping[str, Commit], length: int) -> str:
     return commits[oid].short_hash if oid in commits else oid[:length]
 
 
-def _refuse_missing_path(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> None:
-    """Check that the path is here, or was at some time: what was deleted still has a history.
+def _describe_missing_path(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> list[str]:
+    """Return where else a path has a history of which nothing was found.
+
+    Nothing is to be said of one that is here, or was before: what was deleted still has a history.
 
     Raises:
-        NotFound: it never was.
+        NotFound: no commit ever had it.
     """
     revision = query.revision
     names = [revision.text]
     if isinstance(revision, Range):
         names = [revision.start.text, revision.end.text]
     # Without a condition the whole history of it was just looked through.
-    if query.has_condition and _has_history(git, repository, query, names, cancel):
-        return
-    refuse_missing_path(git, repository, query.path, names, cancel)
+    if query.has_condition and _find_latest_change(git, repository, query, names, cancel):
+        return []
+    try:
+        refuse_missing_path(git, repository, query.path, names, cancel)
+    except NotFound:
+        elsewhere = _find_latest_change(git, repository, query, [*_EVERYWHERE, "--not", *names], cancel)
+        if not elsewhere:
+            raise
+        return [f"only other commits have it, the latest {elsewhere}"]
+    return []
 
 
-def _has_history(git: Git, repository: Repository, query: LogQuery, names: Sequence[str], cancel: CancelToken) -> bool:
-    arguments = ["log", "--format=%H", "--max-count=1"]
+def _find_latest_change(
+    git: Git, repository: Repository, query: LogQuery, names: Sequence[str], cancel: CancelToken
+) -> str:
+    """Return the latest commit that changed a path, of those that some revisions reach; empty if none did."""
+    arguments = ["log", *abbreviation(), "--format=%h", "--max-count=1"]
     if query.all_branches:
         arguments += _ALL_BRANCHES
     arguments += [*names, "--", *query.pathspecs]
     literal_paths = not query.path.is_glob
-    return bool(git.run(repository, arguments, cancel, exit_codes=(0, 128), literal_paths=literal_paths).stdout)
+    output = git.run(repository, arguments, cancel, exit_codes=(0, 128), literal_paths=literal_paths)
+    return output.text.strip()
 
 
 def describe_head(git: Git, repository: Repository, cancel: CancelToken) -> Answer:
