@@ -96,8 +96,8 @@ def get_status(
 ) -> Answer:
     """Get the branch, a merge or rebase in progress, conflicts, and staged, changed and untracked files.
 
-    Begin here. Lines are as of `git status --short`, without ignored files; `.all()`: status, path, renamed_from. For
-    the changed lines use `read_diff`, for another commit's files `list_files`.
+    Begin here. Lines are as of `git status --short`, without ignored files; `.remark`: the branch; `.all()`: status,
+    path, renamed_from. For the changed lines use `read_diff`, for another commit's files `list_files`.
     """
     return describe_status(git, repo, path, limit, cancel)
 
@@ -127,7 +127,7 @@ def list_commits(
     all_branches: Annotated[bool, Field(description="Of all branches and tags.")] = False,
     no_merges: bool = False,
     not_picked: Annotated[
-        bool, Field(description="Of `a..b`: leave out patches that `a` has too, but for white space.")
+        bool, Field(description="Of `a..b`: leave out patches (3 lines around) that `a` has too, but for white space.")
     ] = False,
     follow: Annotated[bool, Field(description="Beyond renames of `path`.")] = False,
     graph: Annotated[bool, Field(description="Draw how they join.")] = False,
@@ -137,8 +137,8 @@ def list_commits(
 ) -> Answer:
     """List commits, newest first, by path, author, message, date or `text`.
 
-    A `path` `*.py`: at any depth. `hash date author: (refs) subject`; objects of `.all()` have hash (12 digits),
-    committed, authored (UTC), author (by .mailmap), subject, and the lists parents and refs. What one changed:
+    A `path` `*.py`: at any depth. `hash date author: (refs) subject`; `.all()`: hash (12 digits; a full one starts with
+    it), committed, authored (UTC), author (by .mailmap), subject, and lists: parents, refs. What one changed:
     `read_diff`, who last wrote a line: `get_blame`.
     """
     query = LogQuery(
