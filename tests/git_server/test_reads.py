@@ -122,11 +122,40 @@ async def test_a_commit_that_was_picked_with_another_patch_is_named_with_its_nam
         made.git("commit", "--quiet", "--allow-empty-message", "--message", "")
     async with serving(made.path) as asking:
         answer = await asking("list_commits", rev="release..main", not_picked=True)
-        assert f"; not the patch but the subject of one in release: {ours} as {theirs}]" in answer, answer
+        named = f"; not the patch but the subject of one in release: {ours} as {theirs} (`+2` only there)]"
+        assert named in answer, answer
         assert "alike" not in answer, answer
         script = "print(list_commits.all({rev: 'release..main', not_picked: true}).length)"
         assert f"{ours}" in await asking("call_tools", script=script)
         assert "the subject" not in await asking("list_commits", rev="release..main")
+
+
+@pytest.mark.anyio
+async def test_namesakes_are_told_with_the_lines_by_which_they_differ(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("base", {"a.txt": "one\ntwo\nthree\n", "lua.txt": "-- a\n-- b\n"})
+    made.git("branch", "release")
+    sides = {
+        # Beside other lines, which do not count, a comment whose removal looks like the head of a patch.
+        "main": [
+            {"lua.txt": "-- a\n"},
+            {"a.txt": "new\none\ntwo\nthree\n"},
+            {"p.png": b"\0a"},
+            {"for.c": "a; b;\nc;\n"},
+        ],
+        "release": [{"lua.txt": "-- b\n"}, {"a.txt": "one\ntwo\nnew\nthree\n"}, {"p.png": b"\0b"}, {"for.c": "c;\n"}],
+    }
+    hashes: dict[str, list[str]] = {}
+    for branch, changes in sides.items():
+        made.git("switch", "--quiet", branch)
+        hashes[branch] = [made.commit(f"fix {number}", files)[:7] for number, files in enumerate(changes)]
+    differences = [" (`--- b`, there `--- a`)", " (the same lines elsewhere)", "", " (`+a;b;` only here)"]
+    pairs = [f"{one} as {other}{more}" for one, other, more in zip(*hashes.values(), differences, strict=True)]
+    async with serving(made.path) as asking:
+        answer = await asking("list_commits", rev="release..main", not_picked=True)
+        assert f"in release: {', '.join(pairs[::-1])}]" in answer, answer
+        script = "print(list_commits.all({rev: 'release..main', not_picked: true}).length)"
+        assert "(the same lines elsewhere)" in await asking("call_tools", script=script)
 
 
 @pytest.mark.anyio

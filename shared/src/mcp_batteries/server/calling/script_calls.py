@@ -32,7 +32,7 @@ __all__ = ["ScriptCalls", "ToolNames"]
 
 _MAX_PAGE_BYTES = 1_000_000
 # Of what the lists of a tool say beside their rows.
-_MAX_NOTE_BYTES = 300
+_MAX_NOTE_BYTES = 1200
 _MAX_ARGUMENTS_BYTES = 120
 # Of the lines that tell what a script did before it failed.
 _MAX_CHANGE_BYTES = 120

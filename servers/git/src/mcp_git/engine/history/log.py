@@ -28,6 +28,7 @@ from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_n
 from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import is_in_revision, refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
+from mcp_git.engine.history.patch_lines import describe_difference, read_patch_lines
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_lines, split_records
@@ -53,7 +54,7 @@ _MAX_VIEW_BYTES = 200
 _MAX_MOVE_BYTES = 178
 # Where commits of one subject are looked for on the other side, and how many such are named.
 _MAX_COMPARED_SUBJECTS = 5000
-_MAX_NAMESAKES = 5
+_MAX_NAMESAKES = 10
 # Of a body that a model reads.
 _MAX_BODY_BYTES = 500
 # Of all bodies on a page of a script.
@@ -455,29 +456,45 @@ def _list_tips(git: Git, repository: Repository, query: LogQuery, cancel: Cancel
 def _describe_namesakes(
     git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
 ) -> list[str]:
-    """Return which commits that are not picked have the subject of one on the other side.
+    """Return which commits that are not picked have the subject of one on the other side, and how they differ.
 
     One that was picked with a conflict, or with other changes beside it, has another patch there.
     """
     if not (query.not_picked and isinstance(query.revision, Range) and page.commits):
         return []
     start = query.revision.start.text.removeprefix("^")
-    arguments = ["log", *abbreviation(), "--format=%h%x00%s", f"--max-count={_MAX_COMPARED_SUBJECTS}"]
-    output = git.run(repository, [*arguments, f"{query.revision.end.text}..{start}", "--"], cancel, exit_codes=(0, 128))
-    namesakes: dict[str, str] = {}
-    for line in split_lines(output):
-        short_hash, _, subject = line.partition("\0")
-        namesakes.setdefault(subject, short_hash)
-    pairs: list[str] = []
-    for commit in page.commits.values():
-        if commit.subject and commit.subject in namesakes:
-            pairs.append(f"{commit.oid[: len(namesakes[commit.subject])]} as {namesakes[commit.subject]}")
-    if not pairs:
+    namesakes = _find_namesakes(git, repository, start, query.revision.end.text, page, cancel)
+    if not namesakes:
         return []
-    names = ", ".join(pairs[:_MAX_NAMESAKES])
-    if len(pairs) > _MAX_NAMESAKES:
-        names += f" and {len(pairs) - _MAX_NAMESAKES:,} more"
+    pairs = list(namesakes.items())[:_MAX_NAMESAKES]
+    patches = read_patch_lines(git, repository, [oid for pair in pairs for oid in pair], cancel)
+    words: list[str] = []
+    for oid, other in pairs:
+        digits = SCRIPT_HASH_DIGITS if is_answering_script() else len(page.commits[oid].short_hash)
+        difference = ""
+        if oid in patches and other in patches:
+            difference = describe_difference(patches[oid], patches[other])
+        words.append(f"{oid[:digits]} as {other[:digits]}{difference and f' ({difference})'}")
+    names = ", ".join(words)
+    if len(namesakes) > _MAX_NAMESAKES:
+        names += f" and {len(namesakes) - _MAX_NAMESAKES:,} more"
     return [f"not the patch but the subject of one in {escape_line_breaks(start)}: {names}"]
+
+
+def _find_namesakes(
+    git: Git, repository: Repository, start: str, end: str, page: _CommitPage, cancel: CancelToken
+) -> Mapping[str, str]:
+    """Return by its hash which commit of `start` has the subject of each one of a page, if any has."""
+    arguments = ["log", "--format=%H%x00%s", f"--max-count={_MAX_COMPARED_SUBJECTS}", f"{end}..{start}", "--"]
+    hashes: dict[str, str] = {}
+    for line in split_lines(git.run(repository, arguments, cancel, exit_codes=(0, 128))):
+        oid, _, subject = line.partition("\0")
+        hashes.setdefault(subject, oid)
+    namesakes: dict[str, str] = {}
+    for commit in page.commits.values():
+        if commit.subject and commit.subject in hashes:
+            namesakes[commit.oid] = hashes[commit.subject]
+    return namesakes
 
 
 def _describe_limits(
