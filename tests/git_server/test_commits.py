@@ -341,9 +341,8 @@ async def test_a_pick_of_which_a_part_was_there_already_tells_how_much_the_commi
     for revision in ("main~2..main", "main~1"):
         async with serving("--write", made.path) as asking:
             picked = await asking("run_cherry_pick", rev=revision)
-            assert (
-                f"Change both (1 file, +2 -1; 2 files, +3 -2 in {both}, the rest was here already: a.txt)" in picked
-            ), picked
+            rest = f"the rest of {both} (2 files, +3 -2) was here already: a.txt: `-one`, `+two`"
+            assert f"Change both (1 file, +2 -1; {rest})" in picked, picked
             assert ".." not in revision or "Change one (1 file, +1 -1)\n" in picked, picked
             await undone(asking, picked)
 
@@ -364,7 +363,7 @@ async def test_a_pick_names_a_file_as_the_commit_and_as_the_branch_do(tmp_path: 
     made.commit("Move, and change one", {"src/shop/orders.py": text_with(line_1="first")})
     async with serving("--write", made.path) as asking:
         picked = await asking("run_cherry_pick", rev="main")
-    assert "the rest was here already: src/orders.py (here src/shop/orders.py))" in picked, picked
+    assert "was here already: src/orders.py (here src/shop/orders.py): `-line 1`, `+first`)" in picked, picked
 
 
 async def test_picks_pass_over_what_is_there_already_also_after_a_conflict(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from mcp_batteries.errors import Conflict
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.commit_rows import abbreviation
 from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
+from mcp_git.engine.history.patch_lines import PatchLines, name_lines, read_patch_lines
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
 from mcp_git.engine.operation.later_state import LaterState, Trees, name_position
 from mcp_git.engine.operation.operation import (
@@ -68,10 +69,12 @@ _KINDS_THAT_READ_TREES = frozenset({UndoKind.KEEP, UndoKind.MIXED, UndoKind.HARD
 _COMMANDS_WITH_COUNTS = frozenset({"cherry-pick", "revert"})
 # The mark is before each commit, so that no subject is taken for counts.
 _COMMIT_MARK = "\x01"
-_COMMIT_FORMAT = "%x01%h%x00%an %at%x00%s"
+_COMMIT_FORMAT = "%x01%H%x00%h%x00%an %at%x00%s"
 _SHORT_COUNTS = re.compile(
     r" (?P<files>\d+) files? changed(?:, (?P<added>\d+) insertions?\(\+\))?(?:, (?P<removed>\d+) deletions?\(-\))?"
 )
+# Of what the branch of a picked commit had already.
+_MAX_LINES_OF_SOURCE = 2
 _LINK_MODE = "120000"
 # What the two letters of a conflict say, in git's words; `UU` is the usual one.
 _CONFLICT_KINDS = {
@@ -116,6 +119,7 @@ class _ListedCommit(NamedTuple):
         counts: how much it changes; empty where that is not told.
     """
 
+    oid: str
     short_hash: str
     subject: str
     origin: str
@@ -203,24 +207,40 @@ class _Report:
             source = sources.get(commit.origin)
             # Of a merge git does not tell counts.
             if source is not None and source.counts not in ("", commit.counts):
-                reason = _explain_less(commit, source)
-                if reason:
-                    reason += self._name_smaller_files(commit, source)
-                line += f" ({commit.counts or 'nothing'}; {source.counts} in {source.short_hash}{reason})"
+                line += f" ({commit.counts or 'nothing'}; {self._compare_with_source(commit, source)})"
             elif commit.counts:
                 line += f" ({commit.counts})"
             self.lines.append(line)
 
+    def _compare_with_source(self, commit: _ListedCommit, source: _ListedCommit) -> str:
+        """Return how much the source of a picked commit changes, and what of that the branch had already.
+
+        Git leaves out of a commit that is picked without a conflict only what the branch had.
+        """
+        numbers = _list_counts(commit)
+        source_numbers = _list_counts(source)
+        if any(number > limit for number, limit in zip(numbers, source_numbers, strict=True)):
+            return f"{source.counts} in {source.short_hash}"
+        text = f"the rest of {source.short_hash} ({source.counts}) was here already"
+        names = self._name_smaller_files(commit, source)
+        if names:
+            text += f": {names}"
+        patches = read_patch_lines(self.git, self.repository, [commit.oid, source.oid], self.cancel)
+        source_lines = patches.get(source.oid, PatchLines())
+        # A commit without a change has no patch.
+        lines = patches.get(commit.oid, PatchLines())
+        missing_lines = source_lines - lines
+        if missing_lines and lines <= source_lines:
+            text += f": {name_lines(missing_lines, _MAX_LINES_OF_SOURCE)}"
+        return text
+
     def _name_smaller_files(self, commit: _ListedCommit, source: _ListedCommit) -> str:
-        """Return, behind a colon, the files of which a commit that was picked changes less than its source."""
+        """Return the files of which a commit that was picked changes less than its source."""
         counts = self._count_lines_of_files(commit)
         source_counts = self._count_lines_of_files(source)
         names = [name for name, lines in source_counts.items() if counts.get(name) != lines]
-        if not names:
-            return ""
         moved = _pair_moved(source_counts.keys() - counts.keys(), counts.keys() - source_counts.keys())
-        words = [_name_here(name, moved.get(name)) for name in names]
-        return f": {name_some(words)}"
+        return name_some([_name_here(name, moved.get(name)) for name in names])
 
     def _count_lines_of_files(self, commit: _ListedCommit) -> Mapping[bytes, bytes]:
         """Return by its path how many lines a commit adds to each file and removes from it, as git prints that."""
@@ -678,26 +698,14 @@ def _parse_commits(output: Output) -> list[_ListedCommit]:
 
 def _parse_commit(line: str) -> _ListedCommit:
     """Return the commit of a line in `_COMMIT_FORMAT`, without the mark."""
-    short_hash, author, subject = line.split("\0", 2)
-    return _ListedCommit(short_hash, subject, f"{author} {subject}")
+    oid, short_hash, author, subject = line.split("\0", 3)
+    return _ListedCommit(oid, short_hash, subject, f"{author} {subject}")
 
 
 def _format_counts(counts: re.Match[str]) -> str:
     """Return how much a commit changes."""
     files = count(int(counts["files"]), "file")
     return f"{files}, +{counts['added'] or 0} -{counts['removed'] or 0}"
-
-
-def _explain_less(commit: _ListedCommit, source: _ListedCommit) -> str:
-    """Return why a commit that was picked without a conflict changes less than its source.
-
-    Git leaves out of such a commit only what the branch had already.
-    """
-    numbers = _list_counts(commit)
-    source_numbers = _list_counts(source)
-    if any(number > limit for number, limit in zip(numbers, source_numbers, strict=True)):
-        return ""
-    return ", the rest was here already"
 
 
 def _pair_moved(source_paths: Collection[bytes], branch_paths: Collection[bytes]) -> Mapping[bytes, bytes]:
