@@ -68,6 +68,25 @@ async def test_each_server_is_all_there_under_its_name(words: list[str]) -> None
     assert tools == expected
 
 
+async def test_a_change_names_the_calls_that_lead_back_as_they_are_called_here(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main", folder], check=True)
+    for name in ("user.name", "user.email"):
+        subprocess.run(["git", "-C", folder, "config", name, "ada"], check=True)
+    (folder / "a.txt").write_text("`run_switch` is a tool\nundo: `run_reset` with x\n", "utf-8")
+    async with Client(served(["git", "--write", str(folder)])) as client:
+        await client.call_tool("git_create_commit", {"message": "Use `run_merge`", "paths": ["."]})
+        committed = text(await client.call_tool("git_create_commit", {"message": "Again", "amend": True}))
+        switched = text(await client.call_tool("git_create_branch", {"name": "side", "switch": True}))
+        script = "print(git_run_switch({rev: 'main'}))"
+        by_script = text(await client.call_tool("run_script", {"script": script}))
+        read = text(await client.call_tool("git_read_file", {"path": "a.txt"}))
+    assert ": Use `run_merge`\n" in committed and "\nundo: `git_run_reset` with " in committed, committed
+    assert '\nundo: `git_run_switch` with rev="main"' in switched, switched
+    assert '\nundo: `git_run_switch` with rev="side"' in by_script, by_script
+    assert read.endswith("\n`run_switch` is a tool\nundo: `run_reset` with x\n"), read
+
+
 async def test_every_kind_of_request_finds_its_server(words: list[str], tmp_path: Path) -> None:
     note = (tmp_path / "served" / "notes.txt").as_uri()
     async with Client(served(words)) as client:

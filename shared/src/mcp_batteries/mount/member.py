@@ -24,6 +24,8 @@ from mcp_batteries.settings import SETTINGS_URI
 __all__ = ["LEFT_OUT", "Member"]
 
 logger = logging.getLogger(__name__)
+# The lines of an answer that say how to go on or back: the first one, in brackets, calls, and what is left out.
+_NEXT_STEP = re.compile(r"(?m)\A\[.*\]$|^(?:undo: |then |… ).*")
 
 # The process has these tools once, for all servers.
 LEFT_OUT = ("list_changes", CALL_TOOLS, RUN_SCRIPT)
@@ -139,17 +141,23 @@ class Member:
         except MCPError as problem:
             problem.error.message = self.rename_tools(problem.error.message)
             raise
-        if isinstance(result, dict) and (result.get("isError") or "messages" in result):
-            self._rename_in_blocks(result.get("content", ()))
-            self._rename_in_blocks(message["content"] for message in result.get("messages", ()))
+        if not isinstance(result, dict):
+            return result
+        if result.get("isError") or "messages" in result:
+            _replace_texts(result.get("content", ()), self.rename_tools)
+            _replace_texts((message["content"] for message in result.get("messages", ())), self.rename_tools)
+        elif self._can_change((inner.params or {}).get("name")):
+            _replace_texts(result.get("content", ()), self._rename_in_report)
         return result
 
-    def _rename_in_blocks(self, blocks: Iterable[Any]) -> None:
-        """Replace the tool names in the texts of content blocks."""
-        for block in blocks:
-            if isinstance(block, dict) and "text" in block:
-                content = cast("dict[str, Any]", block)
-                content["text"] = self.rename_tools(str(content["text"]))
+    def _can_change(self, name: object) -> bool:
+        """Return whether the server has a tool of this name that can change something."""
+        tool = tool_table(self.server).get(str(name))
+        return isinstance(tool, StrictTool) and tool.effect != "read"
+
+    def _rename_in_report(self, text: str) -> str:
+        """Return what a change says with the names of tools replaced where it says how to go on; the rest is data."""
+        return _NEXT_STEP.sub(lambda match: self.rename_tools(match[0]), text)
 
     def around(self, call_next: CallNext) -> CallNext:
         """Return `call_next`, wrapped in the server's own middleware."""
@@ -172,6 +180,14 @@ class Member:
 
     def stop(self) -> None:
         self._stop.set()
+
+
+def _replace_texts(blocks: Iterable[Any], replace_text: Callable[[str], str]) -> None:
+    """Replace the texts of content blocks."""
+    for block in blocks:
+        if isinstance(block, dict) and "text" in block:
+            content = cast("dict[str, Any]", block)
+            content["text"] = replace_text(str(content["text"]))
 
 
 def _with_own_name(consent: ConfirmationCheck, name: str) -> ConfirmationCheck:
