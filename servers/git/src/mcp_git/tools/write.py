@@ -11,10 +11,16 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.server.declaration.decorators import OtherName, rename_arguments, tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
-from mcp_git.engine.operation.operation import CommitOperation, FileOperation, GitInput, Operation, UndoKind
+from mcp_git.engine.operation.operation import (
+    CommitOperation,
+    FileOperation,
+    GitInput,
+    Operation,
+)
 from mcp_git.engine.operation.plan import OperationPlanner
 from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.operation.side_choice import SideChoice
+from mcp_git.engine.undo.undo_kind import UndoKind
 from mcp_git.engine.work_tree.worktrees import Worktrees
 from mcp_git.models import Answer
 from mcp_git.policy import (

@@ -9,9 +9,7 @@ import time
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, quote
-from mcp_git.engine.operation.later_state import LaterState
-from mcp_git.engine.operation.operation import Operation, PickOperation, UndoKind
-from mcp_git.engine.operation.undo import Snapshot
+from mcp_git.engine.operation.operation import Operation, PickOperation
 from mcp_git.engine.operation.untracked_files import describe_remaining_files
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import (
@@ -21,6 +19,9 @@ from mcp_git.engine.program.revisions import (
     is_of_damage,
     is_of_no_commit,
 )
+from mcp_git.engine.undo.earlier_state import Snapshot
+from mcp_git.engine.undo.later_state import LaterState
+from mcp_git.engine.undo.undo_kind import UndoKind
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.models import count
 from mcp_git.path_quoting import escape_line_breaks, quote_paths

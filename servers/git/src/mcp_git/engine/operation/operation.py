@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
 from mcp_batteries.errors import Conflict, Refused, quote
+from mcp_git.engine.undo.undo_kind import UndoKind
 from mcp_git.policy import Range, Revision, RevisionList
 from mcp_git.repository_paths import Layout, read_small_file
 from mcp_git.tool_calls import ToolCall
 
 __all__ = [
-    "BEFORE_IT_BEGAN",
-    "HASH_LENGTH",
     "INSPECTION_SECONDS",
     "CommitOperation",
     "FileOperation",
@@ -23,46 +21,16 @@ __all__ = [
     "Operation",
     "PickOperation",
     "RefOperation",
-    "UndoKind",
     "refuse_amending_another",
     "refuse_in_progress",
     "refuse_program_steps",
 ]
 
-# Of a hash that a call to undo names.
-HASH_LENGTH = 12
-# What a call to undo says that leads to before what was in progress.
-BEFORE_IT_BEGAN = " (to before it began)"
 # How long the state may be looked at once an operation was stopped.
 INSPECTION_SECONDS = 10.0
 
 # The steps of a rebase that are continued; others can run programs, and the list may be somebody else's.
 _COMMIT_STEPS = frozenset({"pick", "p", "drop", "d", "fixup", "f", "squash", "s", "noop"})
-
-
-class UndoKind(StrEnum):
-    """How an operation is undone.
-
-    Attributes:
-        KEEP, SOFT, MIXED, HARD: by a reset of that mode.
-        UNCOMMIT_ALL: by taking apart a commit that also staged its files.
-        FILES: by writing files again.
-        INDEX: by staging what was staged.
-        CARRIED: by another call, and then the files that it did not carry along.
-    """
-
-    KEEP = "keep"
-    SOFT = "soft"
-    MIXED = "mixed"
-    HARD = "hard"
-    UNCOMMIT_ALL = "uncommit all"
-    FILES = "files"
-    INDEX = "index"
-    CARRIED = "carried"
-
-    @property
-    def is_reset(self) -> bool:
-        return self in (UndoKind.KEEP, UndoKind.SOFT, UndoKind.MIXED, UndoKind.HARD)
 
 
 class GitInput(NamedTuple):

@@ -13,17 +13,13 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_git import git_config
 from mcp_git.engine.history.commit_rows import abbreviation
 from mcp_git.engine.operation.conflicts import is_at_or_below, list_conflicts
-from mcp_git.engine.operation.later_state import branch_of
 from mcp_git.engine.operation.operation import (
-    BEFORE_IT_BEGAN,
-    HASH_LENGTH,
     CommitOperation,
     FileOperation,
     GitInput,
     Operation,
     PickOperation,
     RefOperation,
-    UndoKind,
     refuse_program_steps,
 )
 from mcp_git.engine.operation.side_choice import SideChoice, plan_choice
@@ -36,6 +32,8 @@ from mcp_git.engine.operation.untracked_files import (
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_names
 from mcp_git.engine.program.revisions import find_commits
+from mcp_git.engine.undo.later_state import branch_of
+from mcp_git.engine.undo.undo_kind import BEFORE_IT_BEGAN, HASH_LENGTH, UndoKind
 from mcp_git.engine.work_tree.in_progress import (
     find_operations_in_progress,
     find_start,

@@ -15,19 +15,13 @@ from mcp_git.engine.history.commit_rows import abbreviation
 from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
 from mcp_git.engine.history.patch_lines import PatchLines, name_lines, read_patch_lines
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
-from mcp_git.engine.operation.later_state import LaterState, Trees, name_position
 from mcp_git.engine.operation.operation import (
-    BEFORE_IT_BEGAN,
-    HASH_LENGTH,
     CommitOperation,
     FileOperation,
     Operation,
     PickOperation,
     RefOperation,
-    UndoKind,
 )
-from mcp_git.engine.operation.snapshot import take_snapshot
-from mcp_git.engine.operation.undo import Snapshot, list_staged_since
 from mcp_git.engine.operation.unheeded import find_unheeded
 from mcp_git.engine.operation.untracked_files import (
     describe_remaining_files,
@@ -38,6 +32,10 @@ from mcp_git.engine.operation.untracked_files import (
 )
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import Output, clip, split_lines
+from mcp_git.engine.undo.earlier_state import Snapshot, list_staged_since
+from mcp_git.engine.undo.later_state import LaterState, Trees, name_position
+from mcp_git.engine.undo.snapshot import take_snapshot
+from mcp_git.engine.undo.undo_kind import BEFORE_IT_BEGAN, HASH_LENGTH, UndoKind
 from mcp_git.engine.work_tree.in_progress import find_picked_commits, find_unmade_commit, list_remaining_commits
 from mcp_git.engine.work_tree.status import Status, count_kinds, describe_counts, is_conflict
 from mcp_git.engine.work_tree.status_reader import describe_submodules, read_status

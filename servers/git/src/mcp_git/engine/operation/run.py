@@ -19,7 +19,6 @@ from mcp_git.engine.operation.conflicts import (
     refuse_conflict_marks,
     stage_conflicts_outside,
 )
-from mcp_git.engine.operation.expectation import refuse_changed_since
 from mcp_git.engine.operation.failures import (
     explain_half_done,
     explain_operation_failure,
@@ -28,7 +27,6 @@ from mcp_git.engine.operation.failures import (
     nothing_to_do,
 )
 from mcp_git.engine.operation.hidden_changes import refuse_failing_merge, refuse_overwriting_hidden_changes
-from mcp_git.engine.operation.index_backup import IndexBackup
 from mcp_git.engine.operation.on_branch import run_on_branch
 from mcp_git.engine.operation.operation import (
     INSPECTION_SECONDS,
@@ -43,8 +41,6 @@ from mcp_git.engine.operation.operation import (
 )
 from mcp_git.engine.operation.plan import OperationPlanner, Upstream
 from mcp_git.engine.operation.report import report_operation
-from mcp_git.engine.operation.snapshot import take_snapshot
-from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.operation.untracked_files import (
     refuse_overwriting_ignored,
     refuse_overwriting_ignored_in_steps,
@@ -55,6 +51,10 @@ from mcp_git.engine.operation.untracked_files import (
 )
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_missing_contents
+from mcp_git.engine.undo.earlier_state import Snapshot
+from mcp_git.engine.undo.expectation import refuse_changed_since
+from mcp_git.engine.undo.index_backup import IndexBackup
+from mcp_git.engine.undo.snapshot import take_snapshot
 from mcp_git.engine.work_tree.content_check import ContentCheck
 from mcp_git.engine.work_tree.in_progress import (
     find_picked_commits,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from mcp_git.engine.operation.operation import HASH_LENGTH
+from mcp_git.engine.undo.undo_kind import HASH_LENGTH
 from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.policy import expect
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
-from mcp_git.engine.operation.operation import HASH_LENGTH
-from mcp_git.engine.operation.undo import Snapshot
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_missing_contents
+from mcp_git.engine.undo.earlier_state import Snapshot
+from mcp_git.engine.undo.undo_kind import HASH_LENGTH
 from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout

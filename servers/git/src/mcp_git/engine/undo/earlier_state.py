@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_git.engine.operation.later_state import LaterState, Trees, name_position
-from mcp_git.engine.operation.operation import HASH_LENGTH, UndoKind
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.program.output import split_names
+from mcp_git.engine.undo.later_state import LaterState, Trees, name_position
+from mcp_git.engine.undo.undo_kind import HASH_LENGTH, UndoKind
 from mcp_git.engine.work_tree.status import Status, is_conflict
 from mcp_git.path_quoting import quote_paths
 from mcp_git.policy import Repository

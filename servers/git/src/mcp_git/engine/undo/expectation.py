@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, quote
-from mcp_git.engine.operation.later_state import branch_of
-from mcp_git.engine.operation.operation import HASH_LENGTH
 from mcp_git.engine.program.git import Git, GitFailed
+from mcp_git.engine.undo.later_state import branch_of
+from mcp_git.engine.undo.undo_kind import HASH_LENGTH
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.path_quoting import quote_paths
 from mcp_git.policy import Expectation, Repository
