@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict
 from mcp_batteries.server.calling.results import is_answering_script
-from mcp_git.engine.history.commit_rows import abbreviation
 from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
-from mcp_git.engine.history.patch_lines import PatchLines, name_lines, read_patch_lines
+from mcp_git.engine.operation.commit_changes import CommitChanges
 from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
 from mcp_git.engine.operation.operation import (
     CommitOperation,
@@ -31,7 +29,7 @@ from mcp_git.engine.operation.untracked_files import (
     name_some,
 )
 from mcp_git.engine.program.git import Git, GitFailed
-from mcp_git.engine.program.output import Output, clip, split_lines
+from mcp_git.engine.program.output import clip
 from mcp_git.engine.undo.earlier_state import Snapshot, list_staged_since
 from mcp_git.engine.undo.later_state import LaterState, Trees, name_position
 from mcp_git.engine.undo.snapshot import take_snapshot
@@ -41,11 +39,11 @@ from mcp_git.engine.work_tree.status import Status, count_kinds, describe_counts
 from mcp_git.engine.work_tree.status_reader import describe_submodules, read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path, quote_paths
-from mcp_git.policy import Range, Repository
+from mcp_git.policy import Repository
 from mcp_git.repository_paths import Layout
 from mcp_git.tool_calls import ToolCall, format_call
 
-__all__ = ["report_operation"]
+__all__ = ["FinishedOperation", "report_operation"]
 
 _MAX_LISTED = 20
 _MAX_ROW_BYTES = 120
@@ -57,22 +55,10 @@ _MAX_NAMES_BYTES = 50_000
 # Commands after which a caller wants to know which files are staged or changed; of a commit that has its own lines.
 _COMMANDS_WITH_STATUS = frozenset({"add", "apply", "cherry-pick", "merge", "mv", "reset", "restore", "revert", "stash"})
 _MAX_STATUS_LINES = 10
-# Commands that make one commit with the caller's own subject, or none: of others the new commits of HEAD are listed.
-_COMMANDS_WITHOUT_NEWS = frozenset({"commit", "switch"})
 # Commands that never look at the work tree.
 _REF_COMMANDS = frozenset({"branch", "tag"})
 # Ways of undoing in which git reads the commit before into the index.
 _KINDS_THAT_READ_TREES = frozenset({UndoKind.KEEP, UndoKind.MIXED, UndoKind.HARD, UndoKind.CARRIED})
-# Commands whose commits are to be compared with those that they repeat.
-_COMMANDS_WITH_COUNTS = frozenset({"cherry-pick", "revert"})
-# The mark is before each commit, so that no subject is taken for counts.
-_COMMIT_MARK = "\x01"
-_COMMIT_FORMAT = "%x01%H%x00%h%x00%an %at%x00%s"
-_SHORT_COUNTS = re.compile(
-    r" (?P<files>\d+) files? changed(?:, (?P<added>\d+) insertions?\(\+\))?(?:, (?P<removed>\d+) deletions?\(-\))?"
-)
-# Of what the branch of a picked commit had already.
-_MAX_LINES_OF_SOURCE = 2
 _LINK_MODE = "120000"
 # What the two letters of a conflict say, in git's words; `UU` is the usual one.
 _CONFLICT_KINDS = {
@@ -81,47 +67,33 @@ _CONFLICT_KINDS = {
 }  # fmt: skip
 
 
-def report_operation(
-    git: Git,
-    repository: Repository,
-    layout: Layout,
-    operation: Operation,
-    before: Snapshot,
-    picked_commits: Sequence[str],
-    left_out: Mapping[str, str],
-    warnings: Sequence[str],
-    cancel: CancelToken,
-) -> Answer:
-    """Return what an operation did.
-
-    Args:
-        warnings: what git warned of meanwhile.
-        before: the state before it.
-        picked_commits: the commits at which a cherry-pick and a revert stood before it.
-        left_out: the commits of a cherry-pick or revert that it passed over, each with the reason.
-    """
-    after = read_status(git, repository, cancel, layout=layout)
-    picked_after = find_picked_commits(git, repository, layout, cancel)
-    report = _Report(
-        git, repository, layout, operation, before, picked_commits, after, picked_after, left_out, warnings, cancel
-    )
-    report.write()
-    return Answer(report.facts, report.lines)
-
-
-class _ListedCommit(NamedTuple):
-    """A commit as an answer lists it.
+@dataclass(frozen=True)
+class FinishedOperation:
+    """An operation that is done, and what is known only from before it and meanwhile.
 
     Attributes:
-        origin: what stays as it is where a commit is made once more: its author, when that was, and its subject.
-        counts: how much it changes; empty where that is not told.
+        before: the state before it.
+        picked_before: the commits at which a cherry-pick and a revert stood before it.
+        left_out: the commits of a cherry-pick or revert that it passed over, each with the reason.
+        warnings: what git warned of meanwhile.
     """
 
-    oid: str
-    short_hash: str
-    subject: str
-    origin: str
-    counts: str = ""
+    operation: Operation
+    before: Snapshot
+    picked_before: Sequence[str]
+    left_out: Mapping[str, str]
+    warnings: Sequence[str]
+
+
+def report_operation(
+    git: Git, repository: Repository, layout: Layout, finished: FinishedOperation, cancel: CancelToken
+) -> Answer:
+    """Return what an operation did."""
+    after = read_status(git, repository, cancel, layout=layout)
+    commits = CommitChanges(git, repository, finished.operation, finished.before, after, cancel)
+    report = _Report(git, repository, layout, finished, after, commits, cancel)
+    report.write()
+    return Answer(report.facts, report.lines)
 
 
 @dataclass
@@ -129,8 +101,8 @@ class _Report:
     """The answer to an operation as it is written.
 
     Attributes:
-        before: the state before the operation.
-        after: the state after it.
+        after: the state after the operation.
+        commits: what became of the commits of the branch.
         facts: the parts of its first line.
         lines: the others.
     """
@@ -138,17 +110,26 @@ class _Report:
     git: Git
     repository: Repository
     layout: Layout
-    operation: Operation
-    before: Snapshot
-    picked_before: Sequence[str]
+    finished: FinishedOperation
     after: Status
-    picked_after: Sequence[str]
-    left_out: Mapping[str, str]
-    warnings: Sequence[str]
+    commits: CommitChanges
     cancel: CancelToken
     facts: list[str] = field(default_factory=list[str])
     lines: list[str] = field(default_factory=list[str])
     _staged_by_undo: Sequence[bytes] = ()
+
+    @property
+    def operation(self) -> Operation:
+        return self.finished.operation
+
+    @property
+    def before(self) -> Snapshot:
+        return self.finished.before
+
+    @cached_property
+    def picked_after(self) -> Sequence[str]:
+        """The commits at which a cherry-pick and a revert stand now."""
+        return find_picked_commits(self.git, self.repository, self.layout, self.cancel)
 
     def write(self) -> None:
         if self._changes_no_head:
@@ -160,11 +141,11 @@ class _Report:
             return
         self.facts += [self.after.branch, *self.after.in_progress]
         self._add_up_to_date()
-        self._add_new_commits()
-        self._add_brought_changes()
-        self._add_reset()
-        self._add_left_out()
-        self._add_passed_commits()
+        self.lines += self.commits.describe_new()
+        self.facts += self.commits.describe_brought()
+        self.lines += self.commits.describe_reset()
+        self.lines += self.commits.describe_left_out()
+        self.lines += self.commits.describe_passed(self.finished.left_out)
         if self._is_commit:
             self._add_commit()
         self._add_conflicts()
@@ -186,185 +167,6 @@ class _Report:
         is_same_operation = self.after.in_progress == status.in_progress
         if self.after.oid == status.oid and self.after.entries == status.entries and is_same_operation:
             self.facts.append("already up to date")
-
-    def _add_new_commits(self) -> None:
-        has_moved = self.after.has_commit and self.after.oid != self.before.status.oid
-        if not has_moved or self.operation.command in _COMMANDS_WITHOUT_NEWS:
-            return
-        span = self.after.oid
-        start = self._find_start()
-        if start:
-            span = f"{start}..{self.after.oid}"
-        revisions = [span]
-        if isinstance(self.operation, CommitOperation | PickOperation) and self.operation.base:
-            revisions.append(f"^{self.operation.base}")
-        commits = self._list_commits(revisions)
-        sources = self._list_sources()
-        for commit in commits:
-            line = clip(escape_line_breaks(f"{commit.short_hash} {commit.subject}"), _MAX_ROW_BYTES)
-            source = sources.get(commit.origin)
-            # Of a merge git does not tell counts.
-            if source is not None and source.counts not in ("", commit.counts):
-                line += f" ({commit.counts or 'nothing'}; {self._compare_with_source(commit, source)})"
-            elif commit.counts:
-                line += f" ({commit.counts})"
-            self.lines.append(line)
-
-    def _compare_with_source(self, commit: _ListedCommit, source: _ListedCommit) -> str:
-        """Return how much the source of a picked commit changes, and what of that the branch had already.
-
-        Git leaves out of a commit that is picked without a conflict only what the branch had.
-        """
-        numbers = _list_counts(commit)
-        source_numbers = _list_counts(source)
-        if any(number > limit for number, limit in zip(numbers, source_numbers, strict=True)):
-            return f"{source.counts} in {source.short_hash}"
-        text = f"the rest of {source.short_hash} ({source.counts}) was here already"
-        names = self._name_smaller_files(commit, source)
-        if names:
-            text += f": {names}"
-        patches = read_patch_lines(self.git, self.repository, [commit.oid, source.oid], self.cancel)
-        source_lines = patches.get(source.oid, PatchLines())
-        # A commit without a change has no patch.
-        lines = patches.get(commit.oid, PatchLines())
-        missing_lines = source_lines - lines
-        if missing_lines and lines <= source_lines:
-            text += f": {name_lines(missing_lines, _MAX_LINES_OF_SOURCE)}"
-        return text
-
-    def _name_smaller_files(self, commit: _ListedCommit, source: _ListedCommit) -> str:
-        """Return the files of which a commit that was picked changes less than its source."""
-        counts = self._count_lines_of_files(commit)
-        source_counts = self._count_lines_of_files(source)
-        names = [name for name, lines in source_counts.items() if counts.get(name) != lines]
-        moved = _pair_moved(source_counts.keys() - counts.keys(), counts.keys() - source_counts.keys())
-        return name_some([_name_here(name, moved.get(name)) for name in names])
-
-    def _count_lines_of_files(self, commit: _ListedCommit) -> Mapping[bytes, bytes]:
-        """Return by its path how many lines a commit adds to each file and removes from it, as git prints that."""
-        arguments = ["diff-tree", "-r", "--root", "--no-commit-id", "--no-renames", "--numstat", "-z"]
-        output = self.git.run(self.repository, [*arguments, commit.short_hash, "--"], self.cancel, exit_codes=(0, 128))
-        counts: dict[bytes, bytes] = {}
-        for record in output.stdout.split(b"\0")[:-1]:
-            lines, _, name = record.rpartition(b"\t")
-            counts[name] = lines
-        return counts
-
-    def _find_start(self) -> str:
-        """Return the commit since which commits are news; empty if HEAD had none.
-
-        What ends an operation in progress tells all that came of it.
-        """
-        operation = self.operation
-        if isinstance(operation, CommitOperation) and operation.start and not self.after.in_progress:
-            return operation.start
-        return self.before.status.oid if self.before.head else ""
-
-    def _add_brought_changes(self) -> None:
-        """Add how much a merge changed here, which its commits do not tell."""
-        start = self._find_start()
-        is_done = not self.after.in_progress and self.after.has_commit and self.after.oid != start
-        if self.operation.command != "merge" or not is_done or not start:
-            return
-        arguments = ["diff", "--shortstat", "--no-ext-diff", "--no-textconv", start, self.after.oid, "--"]
-        try:
-            counts = _SHORT_COUNTS.fullmatch(self.git.run(self.repository, arguments, self.cancel).text.rstrip("\n"))
-        except GitFailed:
-            return  # Of a partial clone the contents are not here.
-        if counts is not None:
-            self.facts.append(f"brought {_format_counts(counts)}")
-
-    def _add_reset(self) -> None:
-        """Add at which commit a branch is that was moved back, and how many it has no longer."""
-        before = self.before.status
-        if self.operation.command != "reset" or not before.has_commit or self.after.oid == before.oid:
-            return
-        arguments = ["rev-list", "--count", f"{self.after.oid}..{before.oid}", "--"]
-        removed_count = int(self.git.run(self.repository, arguments, self.cancel).text)
-        if removed_count:
-            tip = self._describe_commit(self.after.oid, "%h %s")
-            self.lines.append(f"{count(removed_count, 'commit')} taken off, now at {tip}")
-
-    def _list_commits(self, revisions: Sequence[str]) -> list[_ListedCommit]:
-        """Return commits; of those that were made once more also how much they change."""
-        arguments = ["log", *abbreviation(), f"--format={_COMMIT_FORMAT}", f"--max-count={_MAX_LISTED}", *revisions]
-        if self.operation.command in _COMMANDS_WITH_COUNTS:
-            try:
-                return _parse_commits(self.git.run(self.repository, [*arguments, "--shortstat", "--"], self.cancel))
-            except GitFailed:
-                pass  # Of a partial clone the contents are not here.
-        return _parse_commits(self.git.run(self.repository, [*arguments, "--"], self.cancel))
-
-    def _list_sources(self) -> Mapping[str, _ListedCommit]:
-        """Return by their origin the commits that a cherry-pick was given.
-
-        What a branch has already falls away from a commit without a word of git, and its counts tell.
-        """
-        revision = self.operation.revision
-        if self.operation.command != "cherry-pick" or revision is None:
-            return {}
-        revisions = revision.arguments
-        if not isinstance(revision, Range):
-            revisions = ["--no-walk", *revisions]
-        try:
-            commits = self._list_commits(revisions)
-        except GitFailed:
-            return {}  # It named a commit by where HEAD was.
-        return {commit.origin: commit for commit in commits}
-
-    def _add_left_out(self) -> None:
-        """Add which commits of the branch a rebase that is done has not put on the new base."""
-        operation = self.operation
-        if operation.command != "rebase" or self.after.in_progress:
-            return
-        if not isinstance(operation, CommitOperation | PickOperation) or not operation.base:
-            return
-        old_head = self.before.status.oid
-        if isinstance(operation, CommitOperation):
-            old_head = operation.start
-        merge_count = self._count_commits("--merges", f"{operation.base}..{old_head}")
-        if merge_count:
-            self.lines.append(f"left out: {count(merge_count, 'merge')}, with what was changed in it alone")
-        old_count = self._count_commits("--no-merges", f"{operation.base}..{old_head}")
-        if old_count > self._count_commits("--no-merges", f"{operation.base}..{self.after.oid}"):
-            self._add_left_out_commits(operation.base, old_head)
-
-    def _add_passed_commits(self) -> None:
-        """Add the commits that a cherry-pick or revert passed over."""
-        for oid in list(self.left_out)[:_MAX_LISTED]:
-            self.lines.append(f"left out, {self.left_out[oid]}: {self._describe_commit(oid, '%h %s')}")
-        if len(self.left_out) > _MAX_LISTED:
-            self.lines.append(f"left out: {len(self.left_out) - _MAX_LISTED:,} more")
-
-    def _count_commits(self, option: str, span: str) -> int:
-        return int(self.git.run(self.repository, ["rev-list", "--count", option, span, "--"], self.cancel).text)
-
-    def _add_left_out_commits(self, base: str, old_head: str) -> None:
-        """Add the commits whose change the new base has already, and the others that were not made once more."""
-        log = ["log", "--no-merges", *abbreviation()]
-        new = self.git.run(
-            self.repository, [*log, f"--format={_COMMIT_FORMAT}", f"{base}..{self.after.oid}"], self.cancel
-        )
-        new_origins = {commit.origin for commit in _parse_commits(new)}
-        compare = [*log, "--cherry-mark", "--right-only", f"--format=%m{_COMMIT_FORMAT}", f"{base}...{old_head}"]
-        reason_of_others = "nothing of it was left"
-        if self.operation.ends_in_progress:
-            reason_of_others += ", or it was skipped or joined with another"
-        lines: list[str] = []
-        for line in split_lines(self.git.run(self.repository, compare, self.cancel)):
-            mark, _, details = line.partition(_COMMIT_MARK)
-            commit = _parse_commit(details)
-            if mark == "=":
-                reason = "the new base has this change already"
-            elif commit.origin not in new_origins:
-                reason = reason_of_others
-            else:
-                continue
-            row = clip(escape_line_breaks(f"{commit.short_hash} {commit.subject}"), _MAX_ROW_BYTES)
-            lines.append(f"left out, {reason}: {row}")
-        self.lines += lines[:_MAX_LISTED]
-        if len(lines) > _MAX_LISTED:
-            self.lines.append(f"left out: {len(lines) - _MAX_LISTED:,} more")
 
     @property
     def _changes_no_head(self) -> bool:
@@ -390,22 +192,17 @@ class _Report:
             # Of a partial clone the contents are not here.
             counts = "what can't be compared here"
         self.facts.append(f"committed {counts}")
-        self.lines.append(self._describe_commit(self.after.oid, "%h %s"))
+        self.lines.append(self.commits.describe(self.after.oid, "%h %s"))
         if "--amend" in self.operation.arguments:
             # It may be somebody else's who committed meanwhile.
-            replaced = self._describe_commit(self.before.status.oid, "%h %an: %s")
+            replaced = self.commits.describe(self.before.status.oid, "%h %an: %s")
             self.lines.append(f"in place of {replaced}")
         self.lines += files[:_MAX_LISTED]
         if len(files) > _MAX_LISTED:
             self.lines.append("… `read_diff` with rev=HEAD and files_only has the others")
 
-    def _describe_commit(self, oid: str, line_format: str) -> str:
-        arguments = ["log", *abbreviation(), f"--format={line_format}", "--max-count=1", oid, "--"]
-        line = self.git.run(self.repository, arguments, self.cancel).text.rstrip("\n")
-        return clip(escape_line_breaks(line), _MAX_ROW_BYTES)
-
     def _add_warnings(self) -> None:
-        for warning in self.warnings:
+        for warning in self.finished.warnings:
             line = f"git: {clip(escape_line_breaks(warning), _MAX_WARNING_BYTES)}"
             if warning.startswith("adding embedded git repository"):
                 line += " (of a repository inside this one only the commit is recorded, none of its files)"
@@ -490,7 +287,7 @@ class _Report:
         return [phrase for phrase in self.before.status.in_progress if phrase.split(" ")[0] not in commands_after]
 
     def _has_picked_another(self) -> bool:
-        pairs = zip(self.picked_before, self.picked_after, strict=True)
+        pairs = zip(self.finished.picked_before, self.picked_after, strict=True)
         return any(before and before != after for before, after in pairs)
 
     def _add_lost_marks(self) -> None:
@@ -680,54 +477,6 @@ class _Report:
         # Somebody else's file in a folder, seen before the operation or not, is not taken away with it.
         others = set(list_untracked(self.git, self.repository, folders, self.cancel)) - created
         return [folder for folder in folders if not _holds_any(folder, others)]
-
-
-def _parse_commits(output: Output) -> list[_ListedCommit]:
-    """Return the commits that git printed in `_COMMIT_FORMAT`, each with its counts if these follow it."""
-    commits: list[_ListedCommit] = []
-    for line in split_lines(output):
-        counts = _SHORT_COUNTS.fullmatch(line)
-        if counts is not None:
-            commits[-1] = commits[-1]._replace(counts=_format_counts(counts))
-        elif line:
-            commits.append(_parse_commit(line.removeprefix(_COMMIT_MARK)))
-    return commits
-
-
-def _parse_commit(line: str) -> _ListedCommit:
-    """Return the commit of a line in `_COMMIT_FORMAT`, without the mark."""
-    oid, short_hash, author, subject = line.split("\0", 3)
-    return _ListedCommit(oid, short_hash, subject, f"{author} {subject}")
-
-
-def _format_counts(counts: re.Match[str]) -> str:
-    """Return how much a commit changes."""
-    files = count(int(counts["files"]), "file")
-    return f"{files}, +{counts['added'] or 0} -{counts['removed'] or 0}"
-
-
-def _pair_moved(source_paths: Collection[bytes], branch_paths: Collection[bytes]) -> Mapping[bytes, bytes]:
-    """Return by the path of a file in a picked commit where the branch has it, if one file there has its name."""
-    moved: dict[bytes, bytes] = {}
-    for path in source_paths:
-        candidates = [other for other in branch_paths if os.path.basename(other) == os.path.basename(path)]
-        if len(candidates) == 1:
-            moved[path] = candidates[0]
-    return moved
-
-
-def _name_here(path: bytes, here: bytes | None) -> str:
-    """Return the path of a file, and behind it the one that it has on the branch, if that is another."""
-    if here is None:
-        return quote_path(path)
-    return f"{quote_path(path)} (here {quote_path(here)})"
-
-
-def _list_counts(commit: _ListedCommit) -> list[int]:
-    """Return how many files, added and removed lines a commit has."""
-    if not commit.counts:
-        return [0, 0, 0]
-    return [int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", commit.counts)]
 
 
 def _holds_any(folder: bytes, paths: Iterable[bytes]) -> bool:

@@ -40,7 +40,7 @@ from mcp_git.engine.operation.operation import (
     refuse_in_progress,
 )
 from mcp_git.engine.operation.plan import OperationPlanner, Upstream
-from mcp_git.engine.operation.report import report_operation
+from mcp_git.engine.operation.report import FinishedOperation, report_operation
 from mcp_git.engine.operation.untracked_files import (
     refuse_overwriting_ignored,
     refuse_overwriting_ignored_in_steps,
@@ -234,18 +234,9 @@ class _Run:
             return self._report(before, picked_commits)
 
     def _report(self, before: Snapshot, picked_commits: Sequence[str]) -> Answer:
+        finished = FinishedOperation(self.operation, before, picked_commits, self._left_out, self._warnings)
         try:
-            return report_operation(
-                self.git,
-                self.repository,
-                self.layout,
-                self.operation,
-                before,
-                picked_commits,
-                self._left_out,
-                self._warnings,
-                self.cancel,
-            )
+            return report_operation(self.git, self.repository, self.layout, finished, self.cancel)
         except Problem as problem:
             return Answer(["done", f"git can't tell the state now: {problem}"])
 
