@@ -31,8 +31,9 @@ from filesystem.places import Told, delete
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.server.declaration.call_origin import CallOrigin
-from mcp_fs.engine.changing import atomic_write, copying, deleting, entry_copy, folders, moving, writing
-from mcp_fs.engine.changing.batch import copy_pairs, move_pairs
+from mcp_fs.engine.changing import atomic_write, folders, writing
+from mcp_fs.engine.changing.entries import copying, deleting, entry_copy, moving
+from mcp_fs.engine.changing.entries.batch import copy_pairs, move_pairs
 from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_fs.engine.changing.deleting import delete_all
+from mcp_fs.engine.changing.entries.deleting import delete_all
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import Policy, ReadablePath, WritablePath

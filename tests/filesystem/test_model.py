@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from filesystem.places import Told, delete, stop
 from mcp_batteries.errors import Problem
-from mcp_fs.engine.changing import copying, folders, moving, writing
+from mcp_fs.engine.changing import folders, writing
+from mcp_fs.engine.changing.entries import copying, moving
 from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.text.edit import Replacement, apply_replacements
 from mcp_fs.policy import Policy

@@ -17,7 +17,8 @@ import pytest
 from filesystem.places import Ground, delete, ground, stop
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, Problem
-from mcp_fs.engine.changing import atomic_write, copying, folders, moving, writing
+from mcp_fs.engine.changing import atomic_write, folders, writing
+from mcp_fs.engine.changing.entries import copying, moving
 from mcp_fs.engine.handles import path_opening, syscalls
 from mcp_fs.engine.handles.path_opening import Folder
 

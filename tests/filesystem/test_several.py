@@ -20,8 +20,9 @@ from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
 from mcp_fs import server
-from mcp_fs.engine.changing import deleting, folders, moving
-from mcp_fs.engine.changing.batch import move_pairs
+from mcp_fs.engine.changing import folders
+from mcp_fs.engine.changing.entries import deleting, moving
+from mcp_fs.engine.changing.entries.batch import move_pairs
 from mcp_fs.engine.handles import open_entries, temp_files
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.journal import operations

@@ -21,7 +21,8 @@ from filesystem.places import Ground, Told, fifo, ground, stop
 from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_fs.engine.changing import atomic_write, copying, deleting, entry_copy, folders, moving
+from mcp_fs.engine.changing import atomic_write, folders
+from mcp_fs.engine.changing.entries import copying, deleting, entry_copy, moving
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.handles.syscalls import copy_blocks
 from mcp_fs.engine.listing import tree_size

@@ -19,7 +19,7 @@ from filesystem.places import Told
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, NotFound, Problem
 from mcp_batteries.testing.wire import StdioWire
-from mcp_fs.engine.changing import moving
+from mcp_fs.engine.changing.entries import moving
 from mcp_fs.engine.journal import store
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.policy import Policy, WritablePath

@@ -17,7 +17,7 @@ import pytest
 from filesystem.places import Ground, delete, ground
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
-from mcp_fs.engine.changing.moving import move_entry
+from mcp_fs.engine.changing.entries.moving import move_entry
 from mcp_fs.engine.changing.writing import write_file
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.listing.walk import WalkFilter

@@ -12,8 +12,8 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, TooLarge, quote
 from mcp_batteries.server.calling.confirmation_text import escape_invisible
 from mcp_batteries.server.declaration.trusted import trusted
-from mcp_fs.engine.changing.all_or_none import all_or_none
-from mcp_fs.engine.changing.destinations import (
+from mcp_fs.engine.changing.entries.all_or_none import all_or_none
+from mcp_fs.engine.changing.entries.destinations import (
     DestinationRules,
     Destinations,
     find_copy_destinations,

@@ -16,8 +16,8 @@ from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, consented, default, trusted
 from mcp_fs.engine.changing import file_edits, folders, writing
-from mcp_fs.engine.changing.batch import copy_all, move_all
-from mcp_fs.engine.changing.deleting import delete_all
+from mcp_fs.engine.changing.entries.batch import copy_all, move_all
+from mcp_fs.engine.changing.entries.deleting import delete_all
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.changing.replace import Substitution, replace_in_files
 from mcp_fs.engine.handles.named_entries import CopySource, accept_target

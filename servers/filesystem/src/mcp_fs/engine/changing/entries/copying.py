@@ -18,7 +18,7 @@ from mcp_fs.engine.changing.atomic_write import (
     set_new_folder_mode,
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for
-from mcp_fs.engine.changing.entry_copy import (
+from mcp_fs.engine.changing.entries.entry_copy import (
     TreePlacement,
     describe_link,
     name_taken_error,

@@ -10,13 +10,13 @@ from typing import Protocol, TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
-from mcp_fs.engine.changing.all_or_none import all_or_none, describe_next_failure
-from mcp_fs.engine.changing.copying import copy_entry
-from mcp_fs.engine.changing.destinations import Destinations
-from mcp_fs.engine.changing.entry_copy import absolute_names, name_taken_error, read_status_if_exists
+from mcp_fs.engine.changing.entries.all_or_none import all_or_none, describe_next_failure
+from mcp_fs.engine.changing.entries.copying import copy_entry
+from mcp_fs.engine.changing.entries.destinations import Destinations
+from mcp_fs.engine.changing.entries.entry_copy import absolute_names, name_taken_error, read_status_if_exists
+from mcp_fs.engine.changing.entries.moving import move_entry, refuse_renaming_secret_folder, rename_all
+from mcp_fs.engine.changing.entries.remaining import describe_contents, describe_emptied, describe_remaining
 from mcp_fs.engine.changing.folders import with_missing_folders
-from mcp_fs.engine.changing.moving import move_entry, refuse_renaming_secret_folder, rename_all
-from mcp_fs.engine.changing.remaining import describe_contents, describe_emptied, describe_remaining
 from mcp_fs.engine.handles.named_entries import CopySource, Packing
 from mcp_fs.engine.handles.path_opening import exists, read_status, resolve, translate_errors
 from mcp_fs.engine.journal.journal import JournalEntry

@@ -21,7 +21,7 @@ from mcp_fs.engine.changing.atomic_write import (
     refuse_read_only,
     resolve_for_writing,
 )
-from mcp_fs.engine.changing.entry_copy import (
+from mcp_fs.engine.changing.entries.entry_copy import (
     TreePlacement,
     absolute_names,
     describe_link,

@@ -1,0 +1,1 @@
+"""Copies, moves and deletes files, links and folders: as entries of their folder, whatever they hold."""
