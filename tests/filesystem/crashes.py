@@ -106,9 +106,9 @@ class Faulty:
 
 
 def installed(faulty: Faulty) -> None:
-    moving._are_on_different_disks = _are_far if faulty.is_far else _are_apart
+    moving.are_on_different_disks = _are_far if faulty.is_far else _are_apart
     JournalEntry.is_on_other_disk = (lambda self, folder: True) if faulty.is_far else _is_far  # type: ignore[method-assign]
-    for module in (posix, atomic_write, copying, entry_copy, moving, syscalls, metadata, undo_store, unzip):
+    for module in (posix, atomic_write, copying, entry_copy, syscalls, metadata, undo_store, unzip):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)
@@ -116,7 +116,7 @@ def installed(faulty: Faulty) -> None:
 
 _rename_exclusive, _are_apart, _is_far = (
     syscalls._rename_exclusive,
-    moving._are_on_different_disks,
+    moving.are_on_different_disks,
     JournalEntry.is_on_other_disk,
 )
 
@@ -192,13 +192,13 @@ def _replace(policy: Policy, step: JournalEntry | None) -> object:
 
 def _move_across(policy: Policy, step: JournalEntry | None) -> object:
     """A move to another file system."""
-    real, moving._are_on_different_disks = moving._are_on_different_disks, lambda *_: True
+    real, moving.are_on_different_disks = moving.are_on_different_disks, lambda *_: True
     try:
         return moving.move_entry(
             policy.writable("a"), policy.writable("b"), overwrite=False, cancel=CancelToken(), journal_entry=step
         )
     finally:
-        moving._are_on_different_disks = real
+        moving.are_on_different_disks = real
 
 
 def _delete_several(policy: Policy, step: JournalEntry | None) -> object:

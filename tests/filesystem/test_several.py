@@ -21,7 +21,7 @@ from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN
 from mcp_fs import server
 from mcp_fs.engine.changing import folders
-from mcp_fs.engine.changing.entries import deleting, moving
+from mcp_fs.engine.changing.entries import deleting, moving, renames
 from mcp_fs.engine.changing.entries.batch import move_pairs
 from mcp_fs.engine.handles import open_entries, temp_files
 from mcp_fs.engine.handles.path_opening import Folder
@@ -708,16 +708,16 @@ async def test_nothing_is_put_through_a_link_that_leads_outside(here: Ground) ->
 
 
 async def test_moves_to_free_names_happen_all_or_none(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = moving.Rename.apply
+    real = renames.Rename.apply
     before = left(here)
 
-    def apply(rename: moving.Rename, content_path: WritablePath | None = None) -> None:
+    def apply(rename: renames.Rename, content_path: WritablePath | None = None) -> None:
         if rename.resolved_source.name == "a.bak":
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
         real(rename, content_path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(moving.Rename, "apply", apply)
+        patched.setattr(renames.Rename, "apply", apply)
         failed, said = await call(here.root, "move_file", targets={"b.txt": "n/x", "a.bak": "n/y", "d/e": "z"})
     assert failed and said == "`n/y` failed: Device or resource busy; nothing was moved.", said
     assert left(here) == before and not (here.root / "n").exists()
@@ -740,15 +740,15 @@ async def test_a_folder_is_written_to_the_disk_once_for_many_moves(
 async def test_of_moves_that_replace_the_one_that_fails_and_those_before_it_are_named(
     here: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = moving.Rename.apply
+    real = renames.Rename.apply
 
-    def apply(rename: moving.Rename, content_path: WritablePath | None = None) -> None:
+    def apply(rename: renames.Rename, content_path: WritablePath | None = None) -> None:
         if rename.resolved_source.name == "a.bak":
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
         real(rename, content_path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(moving.Rename, "apply", apply)
+        patched.setattr(renames.Rename, "apply", apply)
         targets = {"b.txt": "n/x", "a.bak": "n/y", "d/e/c.bak": "d/a.bak"}
         failed, said = await call(here.root, "move_file", targets=targets, overwrite=True)
     assert failed and "1 of 3 were moved: `b.txt`. The next was not: `" in said, said

@@ -19,7 +19,7 @@ from filesystem.places import Told
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, NotFound, Problem
 from mcp_batteries.testing.wire import StdioWire
-from mcp_fs.engine.changing.entries import moving
+from mcp_fs.engine.changing.entries import renames
 from mcp_fs.engine.journal import store
 from mcp_fs.engine.journal.store import JournalStore
 from mcp_fs.policy import Policy, WritablePath
@@ -279,7 +279,7 @@ async def test_new_folders_go_again_if_what_was_in_them_can_not_come_back(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patched:
-        patched.setattr(moving.Rename, "apply", fail)
+        patched.setattr(renames.Rename, "apply", fail)
         with pytest.raises(Problem, match="d/x/y/n` failed"):
             await ground.undo(step)
     assert ground.state() == before and await ground.last() == step

@@ -14,7 +14,8 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailab
 from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_fs.engine.changing.atomic_write import resolve_for_writing
 from mcp_fs.engine.changing.entries.all_or_none import describe_next_failure
-from mcp_fs.engine.changing.entries.moving import Deletion, read_moved_state, relocate
+from mcp_fs.engine.changing.entries.moving import Deletion, relocate
+from mcp_fs.engine.changing.entries.renames import read_moved_state
 from mcp_fs.engine.changing.folders import create_missing_folders
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_file, open_folder, resolve, translate_errors

@@ -13,8 +13,13 @@ from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_fs.engine.changing.entries.all_or_none import all_or_none, describe_next_failure
 from mcp_fs.engine.changing.entries.copying import copy_entry
 from mcp_fs.engine.changing.entries.destinations import Destinations
-from mcp_fs.engine.changing.entries.entry_copy import absolute_names, name_taken_error, read_status_if_exists
-from mcp_fs.engine.changing.entries.moving import move_entry, refuse_renaming_secret_folder, rename_all
+from mcp_fs.engine.changing.entries.entry_checks import (
+    absolute_names,
+    name_taken_error,
+    read_status_if_exists,
+    refuse_renaming_secret_folder,
+)
+from mcp_fs.engine.changing.entries.moving import move_entry, rename_all
 from mcp_fs.engine.changing.entries.remaining import describe_contents, describe_emptied, describe_remaining
 from mcp_fs.engine.changing.folders import with_missing_folders
 from mcp_fs.engine.handles.named_entries import CopySource, Packing

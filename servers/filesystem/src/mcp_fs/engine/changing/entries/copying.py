@@ -18,14 +18,8 @@ from mcp_fs.engine.changing.atomic_write import (
     set_new_folder_mode,
 )
 from mcp_fs.engine.changing.binary_formats import check_text_for
-from mcp_fs.engine.changing.entries.entry_copy import (
-    TreePlacement,
-    describe_link,
-    name_taken_error,
-    prepare_file_copy,
-    prepare_tree_copy,
-    read_status_if_exists,
-)
+from mcp_fs.engine.changing.entries.entry_checks import describe_link, name_taken_error, read_status_if_exists
+from mcp_fs.engine.changing.entries.entry_copy import TreePlacement, prepare_file_copy, prepare_tree_copy
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.named_entries import CopySource, Packing
 from mcp_fs.engine.handles.path_opening import (

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Unavailable, quote
 from mcp_fs.engine.changing.entries.all_or_none import all_or_none, describe_next_failure
-from mcp_fs.engine.changing.entries.entry_copy import absolute_names
-from mcp_fs.engine.changing.entries.moving import Deletion, refuse_served_folder
+from mcp_fs.engine.changing.entries.entry_checks import absolute_names, refuse_served_folder
+from mcp_fs.engine.changing.entries.moving import Deletion
 from mcp_fs.engine.changing.entries.remaining import describe_emptied, describe_remaining
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_tree, resolve, translate_errors

@@ -10,23 +10,22 @@ from dataclasses import dataclass
 from functools import partial
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, quote
+from mcp_batteries.errors import Invalid, quote
 from mcp_fs.engine.changing.atomic_write import (
     FileWrite,
     prepare_write,
     read_regular_status,
     set_new_file_metadata,
 )
+from mcp_fs.engine.changing.entries.entry_checks import absolute_names, name_taken_error
 from mcp_fs.engine.handles.flushing import TreeFlush
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
     Folder,
     ResolvedPath,
-    exists,
     not_a_file_error,
     open_regular,
     open_tree,
-    resolve,
     to_problem,
     translate_errors,
 )
@@ -37,15 +36,7 @@ from mcp_fs.engine.journal.states import read_state
 from mcp_fs.engine.listing.tree_size import TreeSize
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = [
-    "TreePlacement",
-    "absolute_names",
-    "describe_link",
-    "name_taken_error",
-    "prepare_file_copy",
-    "prepare_tree_copy",
-    "read_status_if_exists",
-]
+__all__ = ["TreePlacement", "prepare_file_copy", "prepare_tree_copy"]
 
 # Entries left out of a copy that the answer names.
 _MAX_NAMED = 10
@@ -250,63 +241,3 @@ class _TreeCopier(TreeSize):
 
 def _fill_file(fd: int, source_fd: int, source: ReadablePath, cancel: CancelToken) -> None:
     copy_blocks(source_fd, fd, cancel.check, partial(translate_errors, source))  # or else the target would be blamed
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link that is copied or moved as it is.
-
-    Attributes:
-        text: where it leads, as it is written in it.
-        reaches: whether there is something that is served.
-    """
-
-    text: str
-    reaches: bool
-
-    def describe_at(self, path: ReadablePath) -> list[str]:
-        """Say where the link leads, now that it is at `path`."""
-        note = f"a link to {quote(self.text)}"
-        if self.reaches and not exists(path):
-            note += ", which leads nowhere from there"
-        return [note]
-
-
-def describe_link(path: ReadablePath) -> Link | None:
-    """Return the link at a path; None for anything else."""
-    with resolve(path, follow=False) as resolved:
-        try:
-            if not stat.S_ISLNK(resolved.folder.stat(resolved.name).st_mode):
-                return None
-        except FileNotFoundError:
-            return None
-        text = resolved.folder.read_link(resolved.name)
-    return Link(text, exists(path))
-
-
-def read_status_if_exists(resolved: ResolvedPath[WritablePath]) -> os.stat_result | None:
-    """Return what lstat(2) says of what is at a path; None for nothing."""
-    try:
-        return resolved.folder.stat(resolved.name)
-    except FileNotFoundError:
-        return None
-
-
-def name_taken_error(target: ReadablePath, target_status: os.stat_result, outcome: str, *, overwrite: bool) -> Conflict:
-    """Build the answer when something has the target's name already; `overwrite` when that can't be replaced at all."""
-    label = quote(target.display)
-    if stat.S_ISDIR(target_status.st_mode):
-        return Conflict(
-            f"{label} is a folder that exists already; {outcome}.",
-            f"Write {quote(target.display + '/')} to put it in there; a full folder is never replaced.",
-        )
-    if overwrite:
-        return Conflict(f"{label} exists already; {outcome}.", "Choose another name, or delete that first.")
-    return Conflict(
-        f"{label} exists already; {outcome}.",
-        "Set `overwrite` to replace it, `skip_existing` to leave out what exists, or choose another name.",
-    )
-
-
-def absolute_names(path: ReadablePath) -> list[str]:
-    return [*path.root.real_path.split(os.sep), *path.parts] if path.root.real_path != os.sep else ["", *path.parts]

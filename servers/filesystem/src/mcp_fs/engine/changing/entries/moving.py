@@ -1,66 +1,52 @@
-"""Moves entries, also to the old contents: by handle at both ends, links as the links they are.
+"""Moves entries: by handle at both ends, links as the links they are, between file systems as copies.
 
-Nothing is ever replaced by accident: whether a name is free is decided by the kernel in the same step that takes
-it, so of two moves to one name one fails.
+A deletion is one of these moves, to the old contents, where they are kept.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import stat
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, Unavailable, describe_os_error, quote
+from mcp_batteries.errors import Problem, Refused, Unavailable, describe_os_error, quote
 from mcp_fs.engine.changing.atomic_write import (
     FileWrite,
     check_renamed_text,
     refuse_read_only,
     resolve_for_writing,
 )
-from mcp_fs.engine.changing.entries.entry_copy import (
-    TreePlacement,
-    absolute_names,
+from mcp_fs.engine.changing.entries.entry_checks import (
+    are_on_different_disks,
     describe_link,
+    is_same_entry,
     name_taken_error,
-    prepare_file_copy,
-    prepare_tree_copy,
     read_status_if_exists,
+    refuse_renaming_secret_folder,
+    refuse_served_folder,
 )
+from mcp_fs.engine.changing.entries.entry_copy import TreePlacement, prepare_file_copy, prepare_tree_copy
+from mcp_fs.engine.changing.entries.renames import BatchRename, Move, Rename, read_moved_state, to_move_problem
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
-    Folder,
     ResolvedPath,
-    is_held_open,
     open_tree,
     resolve,
-    to_problem,
     translate_errors,
 )
 from mcp_fs.engine.handles.temp_files import remove_all, temporary_name
-from mcp_fs.engine.journal.entry_state import EntryState
 from mcp_fs.engine.journal.journal import JournalEntry
 from mcp_fs.engine.journal.operations import Journal, NotDurable, Operation, PlannedChange, apply, fsync_folder
 from mcp_fs.engine.journal.states import read_state
 from mcp_fs.engine.listing.tree_size import TreeSize
-from mcp_fs.engine.name_folding import fold_name
 from mcp_fs.models import MoveResult
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = [
-    "Deletion",
-    "Rename",
-    "move_entry",
-    "read_moved_state",
-    "refuse_renaming_secret_folder",
-    "refuse_served_folder",
-    "relocate",
-    "rename_all",
-]
+__all__ = ["Deletion", "move_entry", "relocate", "rename_all"]
 
 # Entries that keep a folder from being moved that the answer names.
 _MAX_NAMED = 5
@@ -94,7 +80,7 @@ def move_entry(
         with translate_errors(source):
             status = resolved_source.folder.stat(resolved_source.name)
         try:
-            if _is_same_entry(resolved_source, resolved_target):
+            if is_same_entry(resolved_source, resolved_target):
                 notes: list[str] = []
                 respelled = replace(resolved_target, name=target.name)
                 apply([Rename(respelled, target, resolved_source, overwrite=True)], None)
@@ -109,23 +95,10 @@ def move_entry(
                 move = Relocation(resolved_source, source, resolved_target, target, overwrite, cancel)
                 notes = move.run(lambda operation: apply([operation], journal_entry))
         except OSError as error:
-            raise _to_move_problem(error, source, target, status, resolved_target, overwrite) from error
+            raise to_move_problem(error, source, target, status, resolved_target, overwrite) from error
     if link is not None:
         notes = [*link.describe_at(target), *notes]
     return MoveResult("moved", source.display, target.display, notes)
-
-
-def refuse_renaming_secret_folder(source: ReadablePath, target: WritablePath) -> None:
-    """Check that the name of `source` protects nothing, or stays.
-
-    Raises:
-        Refused: secrets in it are known by it.
-    """
-    if source.policy.is_secret_folder(source.parts) and source.name != target.name:
-        raise Refused(
-            f"{quote(source.display)} may hold credentials, which are known by the folder's name.",
-            "Only the operator can rename it.",
-        )
 
 
 def relocate(
@@ -199,7 +172,7 @@ def _prepare_rename(source: WritablePath, target: WritablePath, stack: ExitStack
         status = resolved_source.folder.stat(resolved_source.name)
     if read_status_if_exists(resolved_target) is not None:
         return None
-    if _are_on_different_disks(resolved_source, resolved_target):
+    if are_on_different_disks(resolved_source, resolved_target):
         return None
     return BatchRename(resolved_target, target, resolved_source, False, source, target, status)
 
@@ -233,7 +206,7 @@ class Relocation:
         Raises:
             OSError: as rename(2).
         """
-        if not _are_on_different_disks(self.resolved_source, self.resolved_target):
+        if not are_on_different_disks(self.resolved_source, self.resolved_target):
             try:
                 make(Rename(self.resolved_target, self.target, self.resolved_source, self.overwrite))
             except OSError as error:
@@ -275,75 +248,7 @@ class Relocation:
 
 
 @dataclass(eq=False)
-class _Move(Operation):
-    """A move, which changes the folder that an entry leaves too."""
-
-    resolved_source: ResolvedPath[WritablePath]
-    verb: str = field(default="moved to", kw_only=True)
-
-    @property
-    def changed_folders(self) -> Sequence[Folder[WritablePath]]:
-        return [self.folder, self.resolved_source.folder]
-
-
-@dataclass(eq=False)
-class Rename(_Move):
-    """A move within one file system.
-
-    Attributes:
-        overwrite: whether it replaces what rename(2) replaces.
-    """
-
-    overwrite: bool
-
-    def plan_changes(self, journal_entry: Journal) -> Sequence[PlannedChange]:
-        source = self.resolved_source
-        new = read_moved_state(source.folder, source.name, journal_entry)
-        return [PlannedChange(self.resolved.path, self.folder, new, source=source.path)]
-
-    def apply(self, content_path: WritablePath | None = None) -> None:
-        source = self.resolved_source
-        if self.overwrite:
-            source.folder.rename(source.name, self.folder, self.name)
-        else:
-            source.folder.rename_noreplace(source.name, self.folder, self.name)
-
-
-@dataclass(eq=False)
-class BatchRename(Rename):
-    """One of several renames, all or none: it says itself what stopped it, and can be taken back.
-
-    Attributes:
-        source: as the caller knows it.
-        target: the same.
-        status: of what is moved.
-    """
-
-    source: WritablePath
-    target: WritablePath
-    status: os.stat_result
-
-    def apply(self, content_path: WritablePath | None = None) -> None:
-        try:
-            super().apply(content_path)
-        except OSError as error:
-            if error.errno == errno.EXDEV:
-                raise
-            raise _to_move_problem(
-                error, self.source, self.target, self.status, self.resolved, self.overwrite
-            ) from error
-
-    def take_back(self) -> None:
-        source = self.resolved_source
-        self.folder.rename_noreplace(self.name, source.folder, source.name)
-
-    @property
-    def backup_note(self) -> str:
-        return f", where {quote(self.source.display)} is now"
-
-
-@dataclass(eq=False)
-class MoveBetweenDisks(_Move):
+class MoveBetweenDisks(Move):
     """A finished copy that gets its name, before what was copied goes."""
 
     copied: FileWrite | TreePlacement
@@ -419,82 +324,3 @@ class Deletion(Operation):
                 self.journal_entry.note_not_kept(self.display_path, failure)
             return False
         return True
-
-
-def read_moved_state(folder: Folder[WritablePath], name: str, journal_entry: Journal) -> EntryState | None:
-    """Read the state that what is `name` in `folder` will have where it is moved to."""
-    # What was moved to another disk and back is another file, and known again by its content.
-    thorough = journal_entry.is_on_other_disk(folder) or _is_other_disk_served(folder)
-    state = read_state(folder, name, thorough=thorough)
-    if state is not None and state.kind == "folder":
-        state = replace(state, kind="tree")
-    return state
-
-
-def _is_other_disk_served(folder: Folder[WritablePath]) -> bool:
-    device = folder.stat(".").st_dev
-    return any(root.identity[0] != device for root in folder.path.policy.roots)
-
-
-def _are_on_different_disks(one: ResolvedPath[WritablePath], other: ResolvedPath[WritablePath]) -> bool:
-    return one.folder.stat(".").st_dev != other.folder.stat(".").st_dev
-
-
-def refuse_served_folder(path: ReadablePath) -> None:
-    """Refuse `path` if it is a served folder or holds one.
-
-    Raises:
-        Refused: it is, or does.
-    """
-    names = absolute_names(path)
-    for root in path.policy.roots:
-        if absolute_names(path.policy.root_path(root))[: len(names)] == names:
-            description = (
-                "is a served folder itself" if root.real_path == path.root.real_path and not path.parts else None
-            )
-            raise Refused(
-                f"{quote(path.display)} {description or f'holds the served folder {quote(root.name)}'}.",
-                "Name something in it.",
-            )
-
-
-def _is_same_entry(resolved_source: ResolvedPath[WritablePath], resolved_target: ResolvedPath[WritablePath]) -> bool:
-    """Whether both are one entry, found by two spellings of its name."""
-    try:
-        source_status = resolved_source.folder.stat(resolved_source.name)
-        target_status = resolved_target.folder.stat(resolved_target.name)
-    except FileNotFoundError:
-        return False
-    source_folder = resolved_source.folder.stat(".")
-    target_folder = resolved_target.folder.stat(".")
-    has_same_name = fold_name(resolved_source.name).casefold() == fold_name(resolved_target.name).casefold()
-    return (
-        has_same_name
-        and os.path.samestat(source_status, target_status)
-        and os.path.samestat(source_folder, target_folder)
-    )
-
-
-def _to_move_problem(
-    error: OSError,
-    source: WritablePath,
-    target: WritablePath,
-    status: os.stat_result,
-    resolved_target: ResolvedPath[WritablePath],
-    overwrite: bool,
-) -> Exception:
-    if error.errno == errno.EINVAL and stat.S_ISDIR(status.st_mode):
-        return Invalid(f"{quote(source.display)} can't be moved into itself.", "Choose a place outside of it.")
-    if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR):
-        with suppress(OSError):
-            return name_taken_error(
-                target, resolved_target.folder.stat(resolved_target.name), "nothing was moved", overwrite=overwrite
-            )
-    if error.errno == errno.ENOTDIR and stat.S_ISDIR(status.st_mode):
-        return Conflict(
-            f"{quote(target.display)} is a file, which a folder can't replace; nothing was moved.",
-            "Choose another name, or delete the file first.",
-        )
-    # Of two names Windows tells when the first is held; that the second is has been found out.
-    about_source = error.errno == errno.ENOENT or (is_held_open(error) and error.filename2 is not None)
-    return to_problem(error, source if about_source else target, "nothing was moved")
