@@ -31,7 +31,7 @@ from filesystem.places import Told, delete
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.server.declaration.call_origin import CallOrigin
-from mcp_fs.engine.changing import atomic_write, folders, writing
+from mcp_fs.engine.changing import atomic_write, folders, patching, writing
 from mcp_fs.engine.changing.entries import copying, deleting, entry_copy, moving
 from mcp_fs.engine.changing.entries.batch import copy_pairs, move_pairs
 from mcp_fs.engine.changing.file_edits import FileChange, change_files
@@ -172,7 +172,7 @@ def _patch_names(policy: Policy, step: JournalEntry | None) -> object:
         "diff --git a/f b/n\nrename from f\nrename to n\n--- a/f\n+++ b/n\n@@ -1 +1 @@\n-old\n+new\n"
         "diff --git a/g b/h\nrename from g\nrename to h\n--- a/g\n+++ b/h\n@@ -1 +1 @@\n-G\n+H\n"
     )
-    return writing.apply_patch(PathArguments(policy), patch, dry_run=False, cancel=CancelToken(), journal_entry=step)
+    return patching.apply_patch(PathArguments(policy), patch, dry_run=False, cancel=CancelToken(), journal_entry=step)
 
 
 def _write(policy: Policy, step: JournalEntry | None) -> object:

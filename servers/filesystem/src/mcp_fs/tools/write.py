@@ -15,7 +15,7 @@ from mcp_batteries.server.declaration.call_origin import CallOrigin
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import DryRun
 from mcp_batteries.server.declaration.trusted import FreeText, consented, default, trusted
-from mcp_fs.engine.changing import file_edits, folders, writing
+from mcp_fs.engine.changing import file_edits, folders, patching, writing
 from mcp_fs.engine.changing.entries.batch import copy_all, move_all
 from mcp_fs.engine.changing.entries.deleting import delete_all
 from mcp_fs.engine.changing.folders import with_missing_folders
@@ -195,7 +195,7 @@ def edit_files(
 
     For exact pieces use `edit_file`.
     """
-    return recorder.record(origin, cancel, partial(writing.apply_patch, arguments, patch, dry_run=dry_run))
+    return recorder.record(origin, cancel, partial(patching.apply_patch, arguments, patch, dry_run=dry_run))
 
 
 @tool("Create directory", effect="write", idempotent=True, long=False)

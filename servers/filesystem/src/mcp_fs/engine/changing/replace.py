@@ -13,13 +13,8 @@ from typing import Literal
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, Refused, TooLarge, quote
-from mcp_fs.engine.changing.file_edits import (
-    MAX_TOTAL_BYTES,
-    FileChange,
-    change_files,
-    too_large_error,
-    too_much_error,
-)
+from mcp_fs.engine.changing.edit_errors import MAX_TOTAL_BYTES, too_large_error, too_much_error
+from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.notebook_edit import Notebook, substitute_in_cells
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.handles.open_entries import max_open_entries
