@@ -36,7 +36,8 @@ from mcp_fs.engine.changing.entries import copying, deleting, entry_copy, moving
 from mcp_fs.engine.changing.entries.batch import copy_pairs, move_pairs
 from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
-from mcp_fs.engine.changing.replace import Substitution, replace_in_files
+from mcp_fs.engine.changing.replacing.replace import replace_in_files
+from mcp_fs.engine.changing.replacing.substitution import Substitution
 from mcp_fs.engine.handles import metadata, posix, syscalls, temp_files
 from mcp_fs.engine.journal import store as undo_store
 from mcp_fs.engine.journal.journal import JournalEntry

@@ -11,7 +11,7 @@ import pytest
 from filesystem.reading import fill, served
 from filesystem.tool_calls import Tools
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused
-from mcp_fs.engine.changing import replace
+from mcp_fs.engine.changing.replacing import replace
 from mcp_fs.engine.text.encodings import parse_encoding
 
 _GERMAN = "Größe – über die Brücke\r\nUmlaute\n"

@@ -17,7 +17,8 @@ from filesystem.reading import Grep, fill, on_linux, served
 from filesystem.test_replace import call
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.changing.replace import Substitution, replace_in_files
+from mcp_fs.engine.changing.replacing.replace import replace_in_files
+from mcp_fs.engine.changing.replacing.substitution import Substitution
 from mcp_fs.engine.listing import selection
 from mcp_fs.engine.listing.walk import WalkFilter
 from mcp_fs.engine.patterns.glob import path_glob, translate

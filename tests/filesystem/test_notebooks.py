@@ -18,7 +18,7 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.changing.notebook_edit import Notebook, apply_patch, replace_in_cells, substitute_in_cells
 from mcp_fs.engine.changing.patch import apply_hunks, parse_patch
-from mcp_fs.engine.changing.replace import Substitution
+from mcp_fs.engine.changing.replacing.substitution import Substitution
 from mcp_fs.engine.documents.formats.notebook import Cell, notebook_cells
 from mcp_fs.engine.text.edit import Replacement
 from mcp_fs.server import build

@@ -16,7 +16,7 @@ from mcp_types import TextContent
 
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_fs.engine.changing import file_edits
-from mcp_fs.engine.changing.replace import Substitution
+from mcp_fs.engine.changing.replacing.substitution import Substitution
 from mcp_fs.engine.journal.states import MAX_HASHED_BYTES
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES
 from mcp_fs.server import build
@@ -181,7 +181,7 @@ async def test_no_file_gets_larger_than_can_be_edited(tmp_path: Path, by: str, d
 async def test_not_more_is_written_at_once_than_memory_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool
 ) -> None:
-    monkeypatch.setattr("mcp_fs.engine.changing.replace.MAX_TOTAL_BYTES", 10_000)
+    monkeypatch.setattr("mcp_fs.engine.changing.replacing.attempt.MAX_TOTAL_BYTES", 10_000)
     for number in range(20):
         (tmp_path / f"{number}").write_text("e")
     failed, said = await call(tmp_path, "replace_text", old_text="e", new_text="x" * 999, glob="*", dry_run=dry_run)
@@ -323,7 +323,7 @@ async def test_crlf_is_an_end_of_line_like_any_other(tmp_path: Path, by: str, ol
 
 
 async def test_what_is_too_large_to_edit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_fs.engine.changing.replace.MAX_EDIT_BYTES", 10)
+    monkeypatch.setattr("mcp_fs.engine.changing.replacing.attempt.MAX_EDIT_BYTES", 10)
     (tmp_path / "f").write_text("x" * 11)
     assert (
         "larger than 10 bytes, which is as much as can be edited: f"

@@ -23,7 +23,8 @@ from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid, Problem
-from mcp_fs.engine.changing.replace import Substitution, replace_in_files
+from mcp_fs.engine.changing.replacing.replace import replace_in_files
+from mcp_fs.engine.changing.replacing.substitution import Substitution
 from mcp_fs.engine.handles import syscalls
 from mcp_fs.engine.handles.path_opening import Folder
 from mcp_fs.engine.listing import folder_tree, walk

@@ -19,7 +19,8 @@ from mcp_fs.engine.changing import file_edits, folders, patching, writing
 from mcp_fs.engine.changing.entries.batch import copy_all, move_all
 from mcp_fs.engine.changing.entries.deleting import delete_all
 from mcp_fs.engine.changing.folders import with_missing_folders
-from mcp_fs.engine.changing.replace import Substitution, replace_in_files
+from mcp_fs.engine.changing.replacing.replace import replace_in_files
+from mcp_fs.engine.changing.replacing.substitution import Substitution
 from mcp_fs.engine.handles.named_entries import CopySource, accept_target
 from mcp_fs.engine.journal.journal import ChangeRecorder
 from mcp_fs.engine.listing.walk import WalkFilter

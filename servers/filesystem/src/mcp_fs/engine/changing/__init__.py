@@ -1,1 +1,5 @@
-"""Changes files and folders: writes, edits, patches, copies, moves and deletions, all or nothing."""
+"""Changes files and folders, all or nothing. What a tool does begins in the module that is called after its work.
+
+`writing` has `write_file`, `file_edits` has `edit_file`, `patching` has `edit_files`, `replacing` has `replace_text`,
+`folders` has `create_directory`; in `entries`, `batch` has `copy_file` and `move_file`, `deleting` has `delete_file`.
+"""
