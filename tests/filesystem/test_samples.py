@@ -60,30 +60,83 @@ async def test_lines_of_a_form_are_counted_and_one_is_shown(tmp_path: Path) -> N
     with (tmp_path / "b.log").open("a") as log:
         log.write("01/Nov/2026 old\n" * 2 + "ERROR: no disk\n\n" * 2)
     legend, *lines = await samples(tmp_path)
-    assert legend.startswith("[samples: one of the lines that are alike but for words and numbers")
+    assert legend.startswith("[samples: a line behind how many are equal, or alike as headings say")
     assert lines == [
-        "=== *.log: 2 files",
-        "18\t2026-11-01 INFO [a] took 1ms",
+        "=== *.log: 2 files; alike but for numbers; 2026-11-01 to 2026-11-09",
+        "9 in 1\t2026-11-01 INFO [a] took 1ms",
+        "9 in 1\t2026-11-01 INFO [b] took 1ms",
         "2 in 1\t01/Nov/2026 old",
         "2 in 1\tERROR: no disk",
     ]
 
 
-async def test_names_of_columns_are_told_as_they_are(tmp_path: Path) -> None:
-    fill(tmp_path, {f"{month:02}.csv": f"month;amount\n{month};1,50\n{month};2,00\n" for month in range(1, 13)})
-    fill(tmp_path, {"13.csv": "amount;month\n1.50;13\n"})
+async def test_the_finest_level_is_shown_that_has_few_forms(tmp_path: Path) -> None:
+    names = "ABCDEFGHIJKLMNO"
+    fill(tmp_path, {"a.log": "warm\ncold 1\n" * 9})
+    fill(tmp_path, {"b.txt": "".join(f"warm {number}\ncold {number}\n" for number in range(20))})
+    fill(tmp_path, {"c.lst": "".join(f"{name}{number}, {name}\n" for name in names for number in range(2))})
     assert (await samples(tmp_path))[1:] == [
-        "=== *.csv: 13 files",
-        "12 in 12\tmonth;amount",
-        "1 in 1\tamount;month",
-        "24 in 12\t1;1,50",
-        "1 in 1\t1.50;13",
+        "=== a.log",
+        "9\twarm",
+        "9\tcold 1",
+        "=== b.txt; alike but for numbers",
+        "20\twarm 0",
+        "20\tcold 0",
+        "=== c.lst; alike but for words and numbers",
+        "30\tA0, A",
     ]
+
+
+async def test_values_of_columns_are_counted(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{month:02}.csv": f"month;amount\n{month};1,50\n{month};-2,00\n" for month in range(1, 14)})
+    fill(tmp_path, {"14.csv": 'amount,month\n"1,234.50",  May\n,14\n'})
+    assert (await samples(tmp_path))[1:] == [
+        "=== *.csv: 14 files; 28 rows by column",
+        "13 in 13\tmonth;amount",
+        "1 in 1\tamount,month",
+        'month (alike but for numbers): 27x 1 | 1x "  May"',
+        'amount: 13x 1,50 | 13x -2,00 | 1x 1,234.50 | 1x ""',
+    ]
+
+
+async def test_rows_that_do_not_fit_the_columns_are_counted(tmp_path: Path) -> None:
+    rows = [f"{number},2026-11-{number:02},{'note ' * number}of {number}; all\n" for number in range(1, 29)]
+    fill(tmp_path, {"a.csv": "number,day,note\n" + "".join(rows) + "\n29,2026-12-01,a,b\n"})
+    assert (await samples(tmp_path))[1:] == [
+        "=== a.csv; 29 rows by column",
+        "1\tnumber,day,note",
+        "[1 row of another length: 29,2026-12-01,a,b]",
+        "number (alike but for numbers): 28x 1",
+        "day (alike but for numbers, 2026-11-01 to 2026-11-28): 28x 2026-11-01",
+        "note (alike but for words and numbers): 28x note of 1; all",
+    ]
+
+
+async def test_of_many_forms_and_columns_some_are_shown(tmp_path: Path) -> None:
+    signs = "!$%&()*+-/:<=>?"
+    names = [f"column {name}" for name in signs]
+    rows = [",".join([f"{sign} {'x' * 70}"] * len(names)) + "\n" for sign in signs]
+    fill(tmp_path, {"a.csv": ",".join(names) + "\n" + "".join(rows)})
+    lines = await samples(tmp_path)
+    assert lines[3].startswith(f"column ! (alike but for words and numbers): 1x ! {'x' * 58}... | 1x $ ")
+    assert lines[3].endswith(" | 11 forms more")
+    assert lines[-1] == "[1 line more]" and len("\n".join(lines)) < 5000
+
+
+async def test_what_is_no_table_is_told_by_lines(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.csv": "Sales, by day\n" + "1;2;3\n" * 9})
+    assert (await samples(tmp_path))[1:] == ["=== a.csv", "9\t1;2;3", "1\tSales, by day"]
+    fill(tmp_path, {"a.csv": "name,note\n" + "x,1\n" * 9 + f"y,{'z' * 140_000}\n"})
+    assert (await samples(tmp_path))[1:3] == ["=== a.csv", "9\tx,1"]
 
 
 async def test_tables_without_names_of_columns_have_rows_only(tmp_path: Path) -> None:
     fill(tmp_path, {f"{month:02}.csv": f"2026-{month:02}-01,Ann\n2026-{month:02}-02,Bob\n" for month in range(1, 13)})
-    assert (await samples(tmp_path))[1:] == ["=== *.csv: 12 files", "24\t2026-01-01,Ann"]
+    assert (await samples(tmp_path))[1:] == [
+        "=== *.csv: 12 files; alike but for numbers; 2026-01-01 to 2026-12-02",
+        "12\t2026-01-01,Ann",
+        "12\t2026-01-02,Bob",
+    ]
 
 
 async def test_what_was_not_read_of_a_kind_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,8 +145,9 @@ async def test_what_was_not_read_of_a_kind_is_told(tmp_path: Path, monkeypatch: 
     fill(tmp_path, {f"{number}.log": "1: one\n" * 9 for number in range(9)})
     fill(tmp_path, {"4.log": "1: one\n" * 15, "6.log": b"\0\1\2" * 9, "8.log": "1: caf\xe9\n".encode("cp1252")})
     assert (await samples(tmp_path))[1:] == [
-        "=== *.log: 9 files, 3 read, of 1 the first 100 bytes; utf-8 2, latin-1 1",
-        "24\t1: one",
+        "=== *.log: 9 files; 3 read; of 1 the first 100 bytes; utf-8 2, latin-1 1",
+        "23 in 2\t1: one",
+        "1 in 1\t1: café",
     ]
 
 
@@ -106,7 +160,7 @@ async def test_files_that_are_called_unlike_are_read_first(tmp_path: Path, monke
     for name, line in signs.items():
         fill(tmp_path, {f"{name}-{number}.log": f"{line}\n" * 9 for number in range(6)})
     lines = await samples(tmp_path)
-    assert lines[1] == "=== *.log: 24 files, 5 read"
+    assert lines[1] == "=== *.log: 24 files; 5 read"
     assert sorted(line.partition("\t")[2] for line in lines[2:]) == sorted(signs.values())
 
 
@@ -127,7 +181,7 @@ async def test_rotated_files_are_of_the_kind_of_the_first(tmp_path: Path) -> Non
 async def test_less_is_read_of_each_of_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_BYTES_OF_KIND", 300_000)
     fill(tmp_path, {f"{number}.log": "1: one\n" * 6_000 for number in range(9)})
-    assert (await samples(tmp_path))[1] == "=== *.log: 9 files, of 9 the first 33,000 bytes"
+    assert (await samples(tmp_path))[1] == "=== *.log: 9 files; of 9 the first 33,000 bytes"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +205,11 @@ async def test_forms_beyond_the_most_frequent_are_counted(tmp_path: Path) -> Non
         {"x.log": "".join(f"{sign} 1\n" * 20 for sign in signs[:12]) + "".join(f"{sign} 1\n" for sign in signs[12:])},
     )
     lines = await samples(tmp_path)
-    assert lines[1:3] == ["=== x.log", "20\t! 1"] and lines[-1] == "[4 forms more, 4 lines]" and len(lines) == 15
+    assert (
+        lines[1:3] == ["=== x.log; alike but for words and numbers", "20\t! 1"]
+        and lines[-1] == "[4 forms more, 4 lines]"
+        and len(lines) == 15
+    )
 
 
 async def test_kinds_without_a_sample_are_counted(tmp_path: Path) -> None:

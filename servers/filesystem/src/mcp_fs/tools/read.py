@@ -247,13 +247,17 @@ def list_tree(
     include_hidden: bool = False,
     include_ignored: bool = False,
     samples: Annotated[
-        bool, Field(description="For a first look: a line of each form, by kind of file, counted.")
+        bool,
+        Field(
+            description="For a first look, by kind of file: a line of each form, or of CSV each column's values, "
+            "counted."
+        ),
     ] = False,
     max_bytes: Annotated[int, Field(le=64_000), AfterValidator(_raise_tree_bytes)] = DEFAULT_PAGE_BYTES,
 ) -> Tree:
     """Show a folder and those below it as a tree; large, hidden and ignored parts only as counts.
 
-    Names only, `depth` levels; sizes: `list_directory`.
+    Sizes: `list_directory`.
     """
     if len(path) > 1:
         raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in path)}.")

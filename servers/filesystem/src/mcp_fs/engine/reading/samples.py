@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -13,6 +14,7 @@ from mcp_batteries.errors import Problem
 from mcp_fs.engine.documents.source import needs_worker
 from mcp_fs.engine.listing.walk import FolderEntries, Skipped, WalkFilter, walk
 from mcp_fs.engine.reading.line_forms import LineForms
+from mcp_fs.engine.reading.table_forms import TableForms
 from mcp_fs.engine.reading.text_page import LineIndex, NamedFile, PageRequest, read_page, read_pages
 from mcp_fs.models import FileSlices, TextSlice, escape_line_breaks, pluralize
 from mcp_fs.policy import ReadablePath
@@ -33,12 +35,9 @@ _MAX_BYTES_OF_FILE = 200_000
 _MIN_BYTES_OF_FILE = 20_000
 # What rotation puts behind the name of a log: a number or a day.
 _ROTATED = re.compile(r"(?:\.\d[\d-]*)+\Z")
-# Their first line has the names of the columns.
+# Their first line mostly has the names of the columns.
 _TABLE_SUFFIXES = (".csv", ".tsv")
-_LEGEND = (
-    "[samples: one of the lines that are alike but for words and numbers, behind how many they are, `in` how many "
-    "files if not in all]"
-)
+_LEGEND = "[samples: a line behind how many are equal, or alike as headings say, `in` how many files if not in all]"
 
 
 @dataclass(slots=True)
@@ -169,9 +168,33 @@ class _SampleReader:
         return FileSlices(outcomes).text().rstrip("\n")
 
     def _read_forms(self, kind: _Kind, max_bytes: int) -> str:
-        forms = LineForms(are_tables=kind.suffix in _TABLE_SUFFIXES)
-        encodings = Counter[str]()
-        cut_count = 0
+        sample = self._read_sample(kind)
+        if not sample.files:
+            return ""
+        notes = sample.describe_reading(kind)
+        max_bytes -= len(kind.heading) + sum(map(len, notes))
+        if kind.suffix in _TABLE_SUFFIXES:
+            tables = TableForms()
+            for lines in sample.files:
+                tables.add_file(lines)
+            if tables.is_regular():
+                notes.append(f"{pluralize(tables.row_count, 'row')} by column")
+                return self._format_forms(kind, notes, tables.describe(max_bytes))
+        line_forms = LineForms(_MAX_FORMS)
+        for lines in sample.files:
+            line_forms.add_file(lines)
+        described = line_forms.describe(max_bytes)
+        if described is None:
+            return self._read_first_lines(kind, max_bytes)
+        form_notes, rows = described
+        return self._format_forms(kind, [*notes, *form_notes], rows)
+
+    def _format_forms(self, kind: _Kind, notes: Sequence[str], rows: Sequence[str]) -> str:
+        self.has_forms = True
+        return "\n".join(["; ".join([kind.heading, *notes]), *rows])
+
+    def _read_sample(self, kind: _Kind) -> _Sample:
+        sample = _Sample()
         request = PageRequest(max_bytes=kind.bytes_of_file, with_hash=False)
         deadline = time.monotonic() + _READ_SECONDS
         for path in kind.spread_files():
@@ -181,24 +204,40 @@ class _SampleReader:
                 page = read_page(path, request, self._index, self._cancel)
             except Problem:
                 continue
-            forms.add_file(_whole_lines(page))
-            encodings[page.encoding] += 1
-            if page.next_line is not None or page.next_column is not None:
-                cut_count += 1
-        if not forms.file_count:
-            return ""
-        if not forms.are_regular(_MAX_FORMS):
-            return self._read_first_lines(kind, max_bytes)
-        self.has_forms = True
-        heading = kind.heading
-        if forms.file_count < kind.file_count:
-            heading += f", {forms.file_count:,} read"
-        if cut_count:
-            heading += f", of {cut_count:,} the first {kind.bytes_of_file:,} bytes"
-        if set(encodings) != {"utf-8"}:
-            counts = [f"{name} {count:,}" for name, count in encodings.most_common()]
-            heading += f"; {', '.join(counts)}"
-        return "\n".join([heading, *forms.describe(_MAX_FORMS, max_bytes - len(heading))])
+            sample.add(page)
+        return sample
+
+
+@dataclass(slots=True)
+class _Sample:
+    """What was read of the files of a kind.
+
+    Attributes:
+        files: the lines of each.
+        encodings: how many files have each.
+        cut_count: files that were not read to their end.
+    """
+
+    files: list[list[str]] = field(default_factory=list[list[str]])
+    encodings: Counter[str] = field(default_factory=Counter[str])
+    cut_count: int = 0
+
+    def add(self, page: TextSlice) -> None:
+        self.files.append(_whole_lines(page))
+        self.encodings[page.encoding] += 1
+        if page.next_line is not None or page.next_column is not None:
+            self.cut_count += 1
+
+    def describe_reading(self, kind: _Kind) -> list[str]:
+        """Say how much of a kind was read, and in which encodings if that is not UTF-8 alone."""
+        notes: list[str] = []
+        if len(self.files) < kind.file_count:
+            notes.append(f"{len(self.files):,} read")
+        if self.cut_count:
+            notes.append(f"of {self.cut_count:,} the first {kind.bytes_of_file:,} bytes")
+        if set(self.encodings) != {"utf-8"}:
+            notes.append(", ".join(f"{name} {count:,}" for name, count in self.encodings.most_common()))
+        return notes
 
 
 def _whole_lines(page: TextSlice) -> list[str]:

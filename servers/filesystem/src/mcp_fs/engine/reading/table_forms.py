@@ -1,0 +1,122 @@
+"""Groups the values of each column of CSV files by how they are written."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from mcp_fs.engine.reading.line_forms import FormLevel, TextForms
+from mcp_fs.models import pluralize
+
+__all__ = ["TableForms"]
+
+_SEPARATORS = ",;\t|"
+_REGULAR_SHARE = 0.75
+_MAX_FORMS = 12
+# Where even the last level has more of them, as of names and remarks.
+_MAX_FORMS_OF_MANY = 4
+_MAX_SHOWN_CHARACTERS = 60
+_DIGIT = re.compile(r"\d")
+# Blanks at its ends would not be seen, and a line end or a tab would part it.
+_HIDDEN = re.compile(r"\A\Z|\A\s|\s\Z|[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class TableForms:
+    """Counts the values of each column by their forms, file by file.
+
+    Attributes:
+        row_count: rows below the names of the columns.
+    """
+
+    def __init__(self) -> None:
+        self.row_count = 0
+        self._file_count = 0
+        self._named_file_count = 0
+        self._header_counts = Counter[str]()
+        self._columns: dict[str, TextForms] = {}
+        self._misfits: list[str] = []
+
+    def add_file(self, lines: Sequence[str]) -> None:
+        self._file_count += 1
+        header = lines[0]
+        separator = max(_SEPARATORS, key=header.count)
+        # Who has numbers there has no names of columns.
+        if separator not in header or _DIGIT.search(header):
+            return
+        self._header_counts[header] += 1
+        reader = csv.reader([f"{line}\n" for line in lines], delimiter=separator)
+        try:
+            names, *rows = reader
+        except csv.Error:
+            return
+        self._named_file_count += 1
+        columns = [self._columns.setdefault(name.strip(), TextForms(_MAX_FORMS)) for name in names]
+        for row in rows:
+            if row:
+                self._add_row(columns, row, separator)
+
+    def _add_row(self, columns: Sequence[TextForms], row: Sequence[str], separator: str) -> None:
+        self.row_count += 1
+        if len(row) != len(columns):
+            self._misfits.append(separator.join(row))
+            return
+        for forms, value in zip(columns, row, strict=True):
+            forms.add(value)
+
+    def is_regular(self) -> bool:
+        """Return whether all files have names of columns, and most rows a value for each of them."""
+        if not self.row_count or self._named_file_count < self._file_count:
+            return False
+        return len(self._misfits) <= self.row_count * (1 - _REGULAR_SHARE)
+
+    def describe(self, max_bytes: int) -> list[str]:
+        """Return the names of the columns as they are, and the forms of each column.
+
+        Args:
+            max_bytes: that these may take, but for one.
+        """
+        rows = [self._describe_header(header, count) for header, count in self._header_counts.most_common()]
+        if self._misfits:
+            rows.append(f"[{pluralize(len(self._misfits), 'row')} of another length: {_show(self._misfits[0])}]")
+        rows += [_describe_column(name, forms) for name, forms in self._columns.items()]
+        for number, row in enumerate(rows):
+            max_bytes -= len(row.encode("utf-8", "replace")) + 1
+            if number and max_bytes < 0:
+                return [*rows[:number], f"[{pluralize(len(rows) - number, 'line')} more]"]
+        return rows
+
+    def _describe_header(self, header: str, count: int) -> str:
+        if count == self._file_count:
+            return f"{count:,}\t{header}"
+        return f"{count:,} in {count:,}\t{header}"
+
+
+def _describe_column(name: str, forms: TextForms) -> str:
+    level = forms.levels[0]
+    notes = ", ".join(forms.describe_level(level))
+    if notes:
+        notes = f" ({notes})"
+    return f"{_show(name)}{notes}: {_describe_values(level)}"
+
+
+def _describe_values(level: FormLevel) -> str:
+    forms = level.by_count()
+    max_forms = _MAX_FORMS
+    if len(forms) > _MAX_FORMS:
+        max_forms = _MAX_FORMS_OF_MANY
+    values = [f"{form.count:,}x {_show(form.example)}" for form in forms[:max_forms]]
+    if len(forms) > max_forms:
+        values.append(f"{len(forms) - max_forms:,} forms more")
+    return " | ".join(values)
+
+
+def _show(text: str) -> str:
+    shown = text
+    if len(text) > _MAX_SHOWN_CHARACTERS:
+        shown = f"{text[:_MAX_SHOWN_CHARACTERS]}..."
+    if _HIDDEN.search(shown):
+        return json.dumps(shown, ensure_ascii=False)
+    return shown
