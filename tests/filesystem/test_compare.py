@@ -102,8 +102,8 @@ def test_folders_are_compared_as_diff_does(seed: int, tmp_path: Path) -> None:
     first, *lines = listed.splitlines()
     assert {line.split("\t")[0].rstrip("/") for line in lines} == wanted
     counts = [sum(line[0] == mark for line in lines) for mark in "~-+"]
-    assert f"{counts[0]} file{'s' * (counts[0] != 1)} (~) differ; {counts[1]} only in the first (-)" in first
-    assert f"{counts[2]} only in the second (+)" in first
+    assert f"{counts[1]} only in the first (-); {counts[2]} only in the second (+)" in first
+    assert f"{counts[0]} file{'s' * (counts[0] != 1)} (~) differ" in first
     texts = [
         (name, (tmp_path / "a" / name).read_text(), (tmp_path / "b" / name).read_text()) for name in _changed(lines)
     ]
@@ -138,7 +138,7 @@ def test_names_alone_are_told_on_request(tmp_path: Path) -> None:
     policy = served(tmp_path)
     answer = compare(policy.readable("a"), policy.readable("b"), 1000, CancelToken(), names_only=True).text()
     assert answer.splitlines() == [
-        "[a and b: 1 file (~) differ; 0 only in the first (-); 1 only in the second (+); 0 same]",
+        "[a and b: 0 only in the first (-); 1 only in the second (+); 1 file (~) differ; 0 same]",
         "+ new.txt",
         "~ x.txt\t2\t2",
     ]
@@ -175,7 +175,7 @@ def test_hidden_files_of_folders_are_named_as_left_out_or_compared(tmp_path: Pat
     policy = served(tmp_path)
     everything = WalkFilter(hidden=True, ignored=True)
     compared = compare(policy.readable("a"), policy.readable("b"), 10_000, CancelToken(), everything).text()
-    assert "~ .cache/x\t1\t1\n- .only\n" in compared and "left out" not in compared
+    assert "- .only\n~ .cache/x\t1\t1\n" in compared and "left out" not in compared
 
 
 def test_large_json_files_are_compared_by_keys(tmp_path: Path) -> None:
@@ -337,6 +337,23 @@ def test_one_rule_holds_for_both_folders(
     assert f"{len([line for line in expected if line[0] == '+'])} only in the second" in head
 
 
+def test_a_list_for_each_kind_names_each_folder_once(tmp_path: Path) -> None:
+    folder = "a folder/with a name"
+    for side in "ab":
+        fill(tmp_path, {f"{side}/{folder}/both {number}": side for number in range(3)})
+        fill(tmp_path, {f"{side}/{folder}/only {side}{number}": side for number in range(3)})
+    policy = served(tmp_path)
+    answer = compare(policy.readable("a"), policy.readable("b"), 1000, CancelToken(), names_only=True).text()
+    assert answer.splitlines()[1:] == [
+        f"{folder}/",
+        *(" - only a0", " - only a1", " - only a2"),
+        f"{folder}/",
+        *(" + only b0", " + only b1", " + only b2"),
+        f"{folder}/",
+        *(" ~ both 0\t1\t1", " ~ both 1\t1\t1", " ~ both 2\t1\t1"),
+    ]
+
+
 def test_a_folder_is_compared_with_one_in_an_archive(tmp_path: Path) -> None:
     fill(tmp_path, {"a/same.txt": "1\n", "a/b/changed.txt": "old\n", "a/gone/x": "", "a/.env": "1", "plain": "x\n"})
     with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
@@ -345,11 +362,11 @@ def test_a_folder_is_compared_with_one_in_an_archive(tmp_path: Path) -> None:
             archive.writestr(f"2024/{name}", text)
         archive.writestr("2025/same.txt", "1\n")
         archive.writestr("2025/b/changed.txt", "new\n")
-    counts = "1 file (~) differ; 1 only in the first (-); 1 only in the second (+); 1 same"
+    counts = "1 only in the first (-); 1 only in the second (+); 1 file (~) differ; 1 same"
     answer = said(tmp_path, "a", "z.zip!/2024")
     head, *lines = answer.splitlines()
     assert head.startswith(f"[a and z.zip!/2024: {counts}; left out 3 hidden"), head
-    assert lines[:3] == ["~ b/changed.txt\t4\t4", "+ b/more.bin", "- gone/\t1 file"]
+    assert lines[:3] == ["- gone/\t1 file", "+ b/more.bin", "~ b/changed.txt\t4\t4"]
     assert lines[-2:] == ["-old", "+new"] and "+++ b/z.zip!/2024/b/changed.txt" in lines
     assert "+ gone/\t1 file" in said(tmp_path, "z.zip!/2024", "a")
     assert "2 same" in said(tmp_path, "z.zip!/2024", "z.zip!/2025")

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.progress import report_progress
+from mcp_batteries.server.calling.results import group_by_folder
 from mcp_fs.engine.documents.source import list_members, open_content
 from mcp_fs.engine.handles.path_opening import read_link, read_status
 from mcp_fs.engine.listing.json_diff import diff_json
@@ -262,27 +263,25 @@ def _compare_folders(
     comparison = _FolderComparison(first, second, walk_filter, cancel)
     comparison.compare_entries()
     if max_diff_bytes is None:
-        return "; ".join(comparison.facts()), comparison.lines
+        return "; ".join(comparison.facts()), comparison.lines()
     diffs, missing_diffs = _collect_diffs(
         first.start, second.start, comparison.changed_files, max_diff_bytes, comparison.deadline, cancel
     )
     facts = comparison.facts()
     if missing_diffs:
         facts.append(f"for the lines of {pluralize(missing_diffs, 'file')} more compare each")
-    return "; ".join(facts), [*comparison.lines, *diffs]
+    return "; ".join(facts), [*comparison.lines(), *diffs]
 
 
 class _FolderComparison:
     """What differs between two folders, entry by entry.
 
     Attributes:
-        lines: one for each entry that differs.
         changed_files: files on both sides whose contents differ.
         deadline: when, by `time.monotonic`, no more contents are compared.
     """
 
     def __init__(self, first: _Folder, second: _Folder, walk_filter: WalkFilter, cancel: CancelToken) -> None:
-        self.lines: list[str] = []
         self.changed_files: list[_Parts] = []
         self.deadline = time.monotonic() + WALK_SECONDS
         self._first = first.start
@@ -297,9 +296,8 @@ class _FolderComparison:
         self._second_entries = other.entries
         self._first_counts = _count_files(self._first_entries)
         self._second_counts = _count_files(self._second_entries)
-        self._only_first = 0
-        self._only_second = 0
-        self._different = 0
+        # By their signs, in the order of the answer.
+        self._rows: dict[str, list[str]] = {"-": [], "+": [], "~": []}
         self._same = 0
 
     def compare_entries(self) -> None:
@@ -308,19 +306,24 @@ class _FolderComparison:
             if parts not in self._second_entries:
                 # What a folder holds that the other side lacks goes without saying.
                 if len(parts) == 1 or parts[:-1] in self._second_entries:
-                    self._only_first += 1
                     self._add_one_sided("-", parts, self._first_entries, self._first_counts)
             elif parts in self._first_entries:
                 self._compare_entry(parts)
             elif len(parts) == 1 or parts[:-1] in self._first_entries:
-                self._only_second += 1
                 self._add_one_sided("+", parts, self._second_entries, self._second_counts)
+
+    def lines(self) -> list[str]:
+        """Return a line for each entry that differs: what only the first has, only the second, and what both have."""
+        lines: list[str] = []
+        for sign, rows in self._rows.items():
+            lines += group_by_folder((f"{sign} ", row, ()) for row in rows)
+        return lines
 
     def facts(self) -> list[str]:
         return [
-            f"{pluralize(self._different, 'file')} (~) differ",
-            f"{self._only_first:,} only in the first (-)",
-            f"{self._only_second:,} only in the second (+)",
+            f"{len(self._rows['-']):,} only in the first (-)",
+            f"{len(self._rows['+']):,} only in the second (+)",
+            f"{pluralize(len(self._rows['~']), 'file')} (~) differ",
             f"{self._same:,} same",
             *self._skipped.describe_excluded(named=True),
             *self._skipped.notes(),
@@ -329,10 +332,10 @@ class _FolderComparison:
     def _add_one_sided(
         self, sign: str, parts: _Parts, entries: dict[_Parts, str], file_counts: Counter[_Parts]
     ) -> None:
-        line = f"{sign} {escape_line_breaks('/'.join(parts))}"
+        row = escape_line_breaks("/".join(parts))
         if entries[parts] == "folder":
-            line += f"/\t{pluralize(file_counts[parts], 'file')}"
-        self.lines.append(line)
+            row += f"/\t{pluralize(file_counts[parts], 'file')}"
+        self._rows[sign].append(row)
 
     def _compare_entry(self, parts: _Parts) -> None:
         """Compare an entry that both sides have."""
@@ -340,8 +343,7 @@ class _FolderComparison:
         kind = self._first_entries[parts]
         other_kind = self._second_entries[parts]
         if kind != other_kind:
-            self._different += 1
-            self.lines.append(f"~ {path}\t{kind}\t{other_kind}")
+            self._rows["~"].append(f"{path}\t{kind}\t{other_kind}")
             return
         if kind == "folder":
             return
@@ -359,8 +361,7 @@ class _FolderComparison:
             self._same += 1
             report_progress(self._same, None, f"{pluralize(self._same, 'file')} the same")
             return
-        self._different += 1
-        self.lines.append(f"~ {path}{difference}")
+        self._rows["~"].append(f"{path}{difference}")
         if kind == "file":
             self.changed_files.append(parts)
 
