@@ -70,6 +70,17 @@ async def test_a_long_list_begins_with_how_many_had_which_encoding(tmp_path: Pat
 
 
 @pytest.mark.anyio
+async def test_of_files_whose_old_encoding_is_named_a_few_are_named(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{folder}/{number}.txt": _GERMAN.encode("cp1252") for folder in "de" for number in range(9)})
+    answer = (await Tools(served(tmp_path)).replace_text(glob="*", encoding="cp1252>utf-8")).text()
+    assert answer.splitlines() == [
+        "[converted 18 of 18 files to utf-8; from cp1252 (18)]",
+        *(f"d/{number}.txt from cp1252" for number in range(5)),
+        "and 13 more: 4 in d/, 9 in e/",
+    ]
+
+
+@pytest.mark.anyio
 async def test_texts_are_replaced_on_the_way(mixed: Path) -> None:
     tools = Tools(served(mixed))
     answer = (await tools.replace_text({"Größe": "Maß"}, "d/*.txt", encoding="utf-8")).text()

@@ -16,8 +16,8 @@ __all__ = ["BatchResult", "EditResult", "MoveResult", "ReplaceResult", "Replaced
 _MAX_NAMED = 20
 # Of those that were changed as asked: the first line has their number.
 _MAX_EXAMPLES = 5
-# Of those whose encoding is converted, because each may have been guessed wrongly.
-_MAX_CONVERTED = 100
+# Of those whose encoding is guessed, because each may be guessed wrongly.
+_MAX_GUESSES = 100
 _MAX_ENTRIES = 50
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 _MAX_PLACES = 20
@@ -236,13 +236,21 @@ class ReplaceResult(TextResult):
         complete_files = {path for path, _, is_complete in self.page if is_complete}
         others = [(file.path, file.line) for file in self.files if file.path not in complete_files or file.old_encoding]
         partial_count = sum(file.count > 0 and file.path not in complete_files for file in self.files)
-        max_named = _MAX_EXAMPLES
-        if self.dry_run:
-            max_named = _MAX_NAMED
-        if self.encoding:
-            max_named = _MAX_CONVERTED
-        lines = [self._head(partial_count), *list_paths(others, max_named)]
+        lines = [self._head(partial_count), *list_paths(others, self._max_named)]
         return "\n".join([*lines, *group_by_folder(("", path, changed_lines) for path, changed_lines, _ in self.page)])
+
+    @property
+    def _max_named(self) -> int:
+        """How many files are named; of others how many each folder has."""
+        if self._has_guesses:
+            return _MAX_GUESSES
+        if self.dry_run:
+            return _MAX_NAMED
+        return _MAX_EXAMPLES
+
+    @property
+    def _has_guesses(self) -> bool:
+        return any(file.example for file in self.files)
 
     def _head(self, partial_count: int) -> str:
         """Return the first line, where so many files are not on the page with all their lines."""
@@ -267,9 +275,9 @@ class ReplaceResult(TextResult):
         verb = "would convert" if self.dry_run else "converted"
         converted_count = sum(bool(file.old_encoding) for file in self.files)
         facts = [f"{verb} {converted_count:,} of {pluralize(self.file_count, 'file')} to {self.encoding}"]
-        if len(self.files) > _MAX_CONVERTED:
+        if converted_count > self._max_named:
             facts.append(f"from {self._describe_old_encodings()}")
-        if any(file.example for file in self.files):
+        if self._has_guesses:
             facts.append("old encodings are guessed: look whether the words in brackets are right")
             if self.dry_run:
                 facts.append(f'a wrong one can be named, as encoding="cp1250>{self.encoding}"')

@@ -217,8 +217,7 @@ async def list_directory(
 ) -> FolderPage:
     """List one folder's entries: name, size and time with tabs between; `sort` puts the largest or newest first.
 
-    Unlike other tools with hidden and git-ignored ones. `folder_sizes` adds up folders. For levels below use
-    `list_tree`.
+    Unlike other tools with hidden and git-ignored ones. For levels below use `list_tree`.
     """
     if len(path) > 1:
         return await run_in_thread(lambda cancel: list_roots(path))

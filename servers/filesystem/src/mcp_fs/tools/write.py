@@ -233,8 +233,8 @@ def replace_text(
     by: Annotated[
         Literal["text", "word", "regex"],
         Field(
-            description="How the old texts are meant. A regex (RE2) stays in a line, `\\s` too, unless it has `\\n`; "
-            "its new text takes groups as `\\1`, `\\g<1>`."
+            description="`word`: not within a longer word. A regex (RE2) stays in a line, `\\s` too, unless it has "
+            "`\\n`; its new text takes groups as `\\1`, `\\g<1>`."
         ),
     ] = "text",
     ignore_case: bool = False,
@@ -243,8 +243,8 @@ def replace_text(
     encoding: Annotated[
         FreeText | None,
         Field(
-            description="Convert text files not yet in it: `utf-8`, with BOM `utf-8-sig`, `cp1250>utf-8`; needs no "
-            "replacements."
+            description="Convert text files not yet in it: `utf-8`, with BOM `utf-8-sig`; `cp1250>utf-8`, where "
+            "valid UTF-8 is read as such."
         ),
     ] = None,
     dry_run: DryRun = False,
