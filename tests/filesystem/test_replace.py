@@ -608,6 +608,29 @@ async def test_an_expression_that_stays_in_its_line_says_so_where_nothing_fits(t
 @pytest.mark.parametrize(
     ("pattern", "has_hint"),
     [
+        (r"a\W*$|b\n", True),
+        (r"x|[^|]y|z\n", True),
+        (r"(?s)a.*|b\s", True),
+        (r"a\s*\n", False),
+        (r"(a|b)\s\n", False),
+        (r"a\|\s\n|b", False),
+        (r"a[|]\s\n|b", False),
+        (r"a\s|b", False),
+    ],
+)
+async def test_a_branch_that_goes_over_lines_by_another_one_is_told(
+    tmp_path: Path, pattern: str, has_hint: bool
+) -> None:
+    (tmp_path / "f").write_text("a\n\nb\n")
+    hint = "`\\s`, `\\W` and `[^x]` match line ends in all branches, as one of them asks for line ends"
+    _, found = await call(tmp_path, "search_text", pattern=pattern, only_matching=True)
+    _, replaced = await call(tmp_path, "replace_text", replacements={pattern: "x"}, glob="f", by="regex")
+    assert (hint in found) == (hint in replaced) == has_hint
+
+
+@pytest.mark.parametrize(
+    ("pattern", "has_hint"),
+    [
         (r"f\(\s*(\w)", True),
         (r"f\([^()]*\)", True),
         (r"\w\s*\)", True),

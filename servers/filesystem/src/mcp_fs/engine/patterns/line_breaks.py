@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 __all__ = [
+    "ALL_BRANCHES_HINT",
     "LINE_BREAK_HINT",
     "asks_for_line_breaks",
+    "leaves_line_in_branch",
     "may_mean_line_breaks",
     "remove_classes",
     "spans_brackets",
 ]
 
 LINE_BREAK_HINT = "a match stays in one line: write `\\n` where it goes over several"
+ALL_BRANCHES_HINT = "`\\s`, `\\W` and `[^x]` match line ends in all branches, as one of them asks for line ends"
 
 # What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
 _CHARACTER_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
@@ -21,6 +24,9 @@ _CLASS_WITH_LINE_BREAK = re.compile(r"\[(?!\^)(?:[^\\\n]|\\[^nx]|\\x(?!0[aA]))*(
 _EVERY_CHARACTER = frozenset({r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]", r"[\W\w]"})
 # What stands for blanks, or for all but some characters, and could go on in the next line.
 _OPEN_ENDED = re.compile(r"\\s|\[\^")
+_MATCHES_LINE_END = re.compile(r"\\[sWD]|\[\^")
+# The bar between two branches is a group; one in a class or behind a backslash is none.
+_BAR = re.compile(rf"(?:{_CHARACTER_CLASS.pattern})|\\.|(\|)", re.DOTALL)
 # Blanks behind an opening bracket, a comma or a semicolon, or before a closing bracket, and all up to a bracket.
 _BRACKETS = re.compile(r"(?:\\[(\[{]|[,;])\\s|\\s[*+]\??\\[)\]}]|\[\^(?:\\?[()\[\]{}<>])+\]")
 
@@ -45,6 +51,22 @@ def spans_brackets(pattern: str) -> bool:
     What is in brackets is often written on several lines, so it misses some also where it has matches.
     """
     return not asks_for_line_breaks(pattern) and _BRACKETS.search(pattern) is not None
+
+
+def leaves_line_in_branch(pattern: str) -> bool:
+    """Return whether only some branches of an expression ask for line breaks, and another can match a line end too.
+
+    Branches of groups count as well, with what stands around the group.
+    """
+    branches: list[str] = []
+    start = 0
+    for match in _BAR.finditer(pattern):
+        if match[1]:
+            branches.append(pattern[start : match.start()])
+            start = match.end()
+    branches.append(pattern[start:])
+    in_line = [branch for branch in branches if not asks_for_line_breaks(branch)]
+    return len(in_line) < len(branches) and any(map(_MATCHES_LINE_END.search, in_line))
 
 
 def remove_classes(pattern: str) -> str:

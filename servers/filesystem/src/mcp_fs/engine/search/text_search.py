@@ -15,7 +15,13 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, describe_os_error
 from mcp_batteries.progress import report_progress
 from mcp_fs.engine.document_kinds import is_archive
 from mcp_fs.engine.listing.walk import Skipped, page_byte_limit
-from mcp_fs.engine.patterns.line_breaks import LINE_BREAK_HINT, may_mean_line_breaks, spans_brackets
+from mcp_fs.engine.patterns.line_breaks import (
+    ALL_BRANCHES_HINT,
+    LINE_BREAK_HINT,
+    leaves_line_in_branch,
+    may_mean_line_breaks,
+    spans_brackets,
+)
 from mcp_fs.engine.patterns.regex import LineSearch, compile_byte_filter, compile_group_reader, compile_line_search
 from mcp_fs.engine.search.file_list import FileList, Position
 from mcp_fs.engine.search.grep import FileMatches, GrepOptions, LineSelection, count_matches, grep
@@ -361,6 +367,8 @@ class _TextSearch:
             pattern = self.query.pattern
             if spans_brackets(pattern) or (nothing and may_mean_line_breaks(pattern)):
                 notes.append(LINE_BREAK_HINT)
+            if leaves_line_in_branch(pattern):
+                notes.append(ALL_BRANCHES_HINT)
         if not nothing:
             return notes
         self.file_list.count_excluded()

@@ -21,7 +21,13 @@ from mcp_fs.engine.listing.selection import (
 )
 from mcp_fs.engine.listing.walk import NOT_DOWNLOADED, Skipped, WalkFilter, walk
 from mcp_fs.engine.listing.walk import entry_display_path as shown_path
-from mcp_fs.engine.patterns.line_breaks import LINE_BREAK_HINT, may_mean_line_breaks, spans_brackets
+from mcp_fs.engine.patterns.line_breaks import (
+    ALL_BRANCHES_HINT,
+    LINE_BREAK_HINT,
+    leaves_line_in_branch,
+    may_mean_line_breaks,
+    spans_brackets,
+)
 from mcp_fs.models import ReplaceResult
 from mcp_fs.policy import WritablePath
 
@@ -130,6 +136,8 @@ def _describe_attempt(attempt: Attempt, substitution: Substitution, files: Seque
     unmatched = _find_unmatched(substitution, files)
     if _may_miss_lines(substitution, unmatched):
         notes.append(LINE_BREAK_HINT)
+    if substitution.by == "regex" and any(map(leaves_line_in_branch, substitution.replacements)):
+        notes.append(ALL_BRANCHES_HINT)
     if attempt.binary_paths and (not files or attempt.encoding is not None):
         notes.append(_describe_binary(attempt.binary_paths))
     if files and unmatched:
