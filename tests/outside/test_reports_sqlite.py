@@ -577,3 +577,72 @@ async def test_a_sum_beyond_64_bits_is_no_wrong_figure_and_has_another_way(tmp_p
             assert failed["isError"] and "beyond 64 bits: `total(column)` adds" in text_of(failed), text_of(failed)
             said = text_of(await wire.call("query_rows", sql=f"SELECT total({column}) FROM t"))
             assert said.endswith("[9.223372036854776e+18]\n"), said
+
+
+_TIMES = """
+CREATE TABLE events (
+    id integer PRIMARY KEY, iso text, spaced datetime, seconds integer, milliseconds integer, american text, pieces text
+);
+INSERT INTO events VALUES
+    (1, '2026-12-01T10:00:00Z', '2026-12-01 10:00:00', 1764583200, 1764583200000, '12/01/2026', '10'),
+    (2, '2026-11-01T10:00:00Z', '2026-11-01 10:00:00', 1761991200, 1761991200000, '11/01/2026', '9');
+CREATE VIEW times AS SELECT id, iso FROM events;
+"""
+_ISO = "`events.iso` holds times as '2026-12-01T10:00:00Z', and a space sorts before T, whatever the time: compare "
+_SPACED = (
+    "`events.spaced` holds times as '2026-12-01 10:00:00', and a space sorts before T, whatever the time: compare "
+)
+
+
+@pytest.mark.reported("HKUDS/AI-Trader#296")
+@pytest.mark.reported("openwallet-foundation/askar#260")
+@pytest.mark.reported("getsentry/taskbroker#106")
+@pytest.mark.reported("ujeenet/rustango#569")
+@pytest.mark.reported("prisma/orm#12831")
+@pytest.mark.parametrize(
+    ("condition", "parameters", "note"),
+    [
+        ("iso >= datetime('2026-12-01 12:00:00')", [], f"{_ISO}datetime(iso) with datetime(...)"),
+        ("iso NOT BETWEEN date('now') AND CURRENT_TIMESTAMP", [], _ISO),
+        ("e.iso = '2026-12-01 10:00:00'", [], _ISO),
+        ("id <> ? AND '?' <> 'a' AND iso < ?", [5, "2026-12-01 12:00:00"], _ISO),
+        ("spaced > '2026-12-01T09:00:00Z'", [], _SPACED),
+        ("spaced > strftime('%Y-%m-%dT%H:%M:%SZ', 'now')", [], _SPACED),
+        (
+            "seconds > '2026-01-01'",
+            [],
+            "`events.seconds` holds numbers, and each is less than any text: compare datetime(",
+        ),
+        ("milliseconds < date('now')", [], "compare datetime(milliseconds / 1000, 'unixepoch')"),
+        ("iso > 1764583200", [], "not as a number: compare unixepoch(iso)"),
+        ("american >= '2026-12-01'", [], "`events.american` holds days as '12/01/2026', by which text does not sort"),
+        ("pieces > 8", [], "holds numbers as text, by which '10' is before '9': compare CAST(pieces AS REAL)"),
+    ],
+)
+async def test_a_comparison_of_unlike_times_or_numbers_is_told(
+    tmp_path: Path, condition: str, parameters: list[Any], note: str
+) -> None:
+    run(tmp_path / "a.db", _TIMES)
+    async with served("--write", tmp_path / "a.db") as wire:
+        sql = f"SELECT id FROM events e WHERE {condition}"
+        assert note in text_of(await wire.call("query_rows", sql=sql, parameters=parameters))
+        sql = f"DELETE FROM events AS e WHERE {condition}"
+        assert note in text_of(await wire.call("write_rows", sql=sql, parameters=parameters, dry_run=True))
+
+
+@pytest.mark.reported("kaeawc/auto-mobile#3157")
+async def test_comparisons_of_like_times_and_of_masked_ones_are_not_told(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", _TIMES)
+    conditions = (
+        "datetime(iso) >= datetime('now')", "iso >= strftime('%Y-%m-%dT%H:%M:%SZ', 'now')", "iso > '2026-12-01'",
+        "iso > datetime('now') || 'Z'", "spaced < datetime('now')", "seconds > unixepoch('now')", "pieces = 9",
+        "id > 1", "datetime(seconds, 'unixepoch') > '2026-01-01'",
+    )  # fmt: skip
+    async with served(tmp_path / "a.db") as wire:
+        for condition in conditions:
+            said = text_of(await wire.call("query_rows", sql=f"SELECT id FROM events WHERE {condition}"))
+            assert "holds" not in said, said
+    async with served("--mask", "events.iso", tmp_path / "a.db") as wire:
+        for table in ("events", "times"):
+            said = text_of(await wire.call("query_rows", sql=f"SELECT id FROM {table} WHERE iso > datetime('now')"))
+            assert "holds" not in said, said

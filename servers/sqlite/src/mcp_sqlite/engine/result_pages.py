@@ -317,7 +317,7 @@ def _list_notes(reply: Mapping[str, Any]) -> list[str]:
         notes.append(", ".join(map(_describe_text, texts[:_MAX_NAMED_TEXTS])))
     if reply.get("misses_case"):
         notes.append("LIKE and NOCASE ignore the case of ASCII letters only: others match in the case that they are in")
-    notes += [to_one_line(note) for note in reply.get("absent", ())]
+    notes += [to_one_line(note) for note in (*reply.get("incomparable", ()), *reply.get("absent", ()))]
     return notes
 
 

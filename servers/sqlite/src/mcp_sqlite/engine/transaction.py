@@ -105,5 +105,6 @@ def _to_step(step: Mapping[str, Any], returned: RowPage | None) -> Step:
     summary = ", ".join(filter(None, [subject, seconds]))
     if returned is None:
         # Else its rows say it.
-        summary = "; ".join([summary, *map(to_one_line, step["absent"])])
+        notes = [*step["incomparable"], *step["absent"]]
+        summary = "; ".join([summary, *map(to_one_line, notes)])
     return Step(summary, None, "", returned)

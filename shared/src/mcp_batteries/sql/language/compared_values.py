@@ -12,8 +12,12 @@ from typing import NamedTuple
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 
 __all__ = [
+    "GOES_ON",
+    "LITERAL",
     "MAX_KNOWN_VALUES",
     "MAX_VALUE_CHARACTERS",
+    "NAME",
+    "OPERATORS",
     "Comparison",
     "describe_absent_values",
     "find_comparisons",
@@ -27,20 +31,20 @@ MAX_VALUE_CHARACTERS = 24
 _MAX_COMPARISONS = 4
 # The patterns take time by the square of a statement that is made for it.
 _MAX_SQL_CHARACTERS = 10_000
-_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d]\w*)'
-_LITERAL = r"(?>'(?:[^']|'')*'|-?[0-9]+(?:\.[0-9]+)?(?![\w.]))"
+NAME = r'(?:"(?:[^"]|"")+"|[^\W\d]\w*)'
+LITERAL = r"(?>'(?:[^']|'')*'|-?[0-9]+(?:\.[0-9]+)?(?![\w.]))"
 # Behind a literal, what makes it a part of what is compared, or says how it is compared.
-_GOES_ON = r"\s*(?:[|+*%&<>^#~@:]|-(?!-)|/(?!\*)|COLLATE\b)"
+GOES_ON = r"\s*(?:[|+*%&<>^#~@:]|-(?!-)|/(?!\*)|COLLATE\b)"
 _TEXT_OR_COMPARISON = re.compile(
     rf"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/
-    |(?<![\w"'])(?:(?P<qualifier>{_NAME})\s*\.\s*)?(?P<column>(?!NOT\b){_NAME})\s*
-    (?:==?\s*(?P<value>{_LITERAL})|\bIN\s*\(\s*(?P<values>{_LITERAL}(?:\s*,\s*{_LITERAL})*)\s*\))(?!{_GOES_ON})
+    |(?<![\w"'])(?:(?P<qualifier>{NAME})\s*\.\s*)?(?P<column>(?!NOT\b){NAME})\s*
+    (?:==?\s*(?P<value>{LITERAL})|\bIN\s*\(\s*(?P<values>{LITERAL}(?:\s*,\s*{LITERAL})*)\s*\))(?!{GOES_ON})
     |(?P<where>\bWHERE\b)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-_LITERALS = re.compile(_LITERAL)
+_LITERALS = re.compile(LITERAL)
 # Behind such a sign a column is a part of what is compared.
-_OPERATORS = tuple("+-*/%|&<>^#~@:")
+OPERATORS = tuple("+-*/%|&<>^#~@:")
 _EMPTY_ROW = re.compile(r"\[(?:(?:0|0\.0|null|\"0\"),?)+\]\n?")
 
 
@@ -72,7 +76,7 @@ def find_comparisons(sql: str) -> list[Comparison]:
     for match in _TEXT_OR_COMPARISON.finditer(sql):
         if match["where"]:
             is_condition = True
-        is_part = sql[: match.start()].rstrip().endswith(_OPERATORS)
+        is_part = sql[: match.start()].rstrip().endswith(OPERATORS)
         if match["column"] and is_condition and not is_part:
             literals = _LITERALS.findall(match["value"] or match["values"])
             qualifier = unquote_identifier(match["qualifier"] or "")
@@ -95,7 +99,7 @@ def find_schemas_of(table: str, sql: str) -> set[str]:
     There are none where the statement doesn't name the table, or where its WITH defines what is called so.
     """
     name = re.compile(
-        rf"""(?:(?P<schema>{_NAME})\s*\.\s*)?(?<!\w)["`\[]?{re.escape(table)}["`\]]?(?!\w)
+        rf"""(?:(?P<schema>{NAME})\s*\.\s*)?(?<!\w)["`\[]?{re.escape(table)}["`\]]?(?!\w)
         (?P<definition>\s*(?:\([^()]*\)\s*)?\bAS\s*(?:(?:NOT\s+)?MATERIALIZED\s*)?\()?""",
         re.IGNORECASE | re.VERBOSE,
     )

@@ -27,6 +27,7 @@ from mcp_sqlite.worker.language.tokens import BLANK
 from mcp_sqlite.worker.language.values import RowEncoder
 from mcp_sqlite.worker.query.absent_values import find_absent_values
 from mcp_sqlite.worker.query.errors import explain_error
+from mcp_sqlite.worker.query.incomparable_values import find_incomparable_values
 from mcp_sqlite.worker.query.statements import (
     Spool,
     allot_parameters,
@@ -88,6 +89,7 @@ class _Step:
         seconds: how long it took, if that was long.
         returned: the frame of the rows it gave back; None where it gives none.
         absent_values: notes on why it found nothing.
+        incomparable_values: notes on conditions that mean another thing than they seem to.
     """
 
     action: str
@@ -99,6 +101,7 @@ class _Step:
     returned: dict[str, Any] | None
     replaced_row_count: int = 0
     absent_values: list[str] = field(default_factory=list[str])
+    incomparable_values: list[str] = field(default_factory=list[str])
 
     @property
     def found_nothing(self) -> bool:
@@ -116,6 +119,7 @@ class _Step:
             "tables": self.tables,
             "seconds": self.seconds,
             "absent": self.absent_values,
+            "incomparable": self.incomparable_values,
             **returned,
         }
 
@@ -261,7 +265,9 @@ class _Change:
         try:
             replaced_rows = ReplacedRows(self.database, self.statements[number], self.count_budget)
             run = _run_with_value_sets if _has_value_sets(parameters) else _run_once
+            incomparable_values = find_incomparable_values(self.database, self.statements[number], parameters)
             step = run(self.database, self.mode, statement)
+            step.incomparable_values = incomparable_values
             step.replaced_row_count = replaced_rows.count(step.row_count)
             if step.found_nothing:
                 step.absent_values = find_absent_values(self.database, self.statements[number])

@@ -22,6 +22,7 @@ from mcp_sqlite.worker.language.tokens import EMPTY_STATEMENT, EXPLAIN_PREFIX
 from mcp_sqlite.worker.language.values import RowEncoder
 from mcp_sqlite.worker.query.absent_values import find_absent_values
 from mcp_sqlite.worker.query.errors import explain_error
+from mcp_sqlite.worker.query.incomparable_values import find_incomparable_values
 from mcp_sqlite.worker.query.letter_case import may_miss_other_case
 from mcp_sqlite.worker.record_files.file_tables import load_named_files
 from mcp_sqlite.worker.schema import lookup
@@ -234,6 +235,7 @@ def _run_query(database: Database, request: dict[str, Any], send: Send) -> dict[
     with database.interrupt.reach(database.connection):
         names_taken_as_text = find_names_taken_as_text(database, Mode.READ, sql, request.get("parameters"))
         misses_case = may_miss_other_case(database, sql, request.get("parameters"))
+        incomparable_values = find_incomparable_values(database, sql, request.get("parameters"))
         cursor = execute(database, Mode.READ, sql, request.get("parameters"))
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
@@ -249,6 +251,7 @@ def _run_query(database: Database, request: dict[str, Any], send: Send) -> dict[
             "masks": masked_columns,
             "texts": names_taken_as_text,
             "misses_case": misses_case,
+            "incomparable": incomparable_values,
             "files": database.describe_files(sql),
             "lines": "".join(page.lines),
             "shown": len(page.lines),
