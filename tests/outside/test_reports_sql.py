@@ -132,3 +132,27 @@ async def test_versions_in_a_file_that_are_one_number_are_told(tmp_path: Path) -
     async with sqlite.served("--files", tmp_path, tmp_path / "a.db") as wire:
         said = postgres.text_of(await wire.call("query_rows", sql="SELECT DISTINCT version FROM 'versions.csv'"))
     assert "`version` is numbers, so 1.1 and 1.10 are one value" in said and "price" not in said, said
+
+
+@pytest.mark.reported("deadlocker8/BudgetMaster#731")
+@pytest.mark.reported("jasp-stats/jasp-desktop#403")
+@pytest.mark.parametrize("package", _ENGINES)
+async def test_dots_beside_decimal_commas_stand_between_thousands(package: str, tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("sales;rate;place\n1.234;1,5;52.5\n2.345.678;2,25;13.25\n;3,0;1.234\n", "utf-8")
+    (tmp_path / "plain.csv").write_text("sales;rate\n1.234;1\n2.345;2\n", "utf-8")
+    options = ["--write", "--ddl", "--files", tmp_path]
+    if package == "mcp_sqlite":
+        sqlite.run(tmp_path / "a.db", "CREATE TABLE known (sales int, rate real, place real)")
+        serving = sqlite.served(*options, tmp_path / "a.db")
+    else:
+        base = postgres.make("CREATE TABLE known (sales int, rate float, place float)")
+        serving = postgres.inside(*options, base.url("owner"))
+    async with serving as wire:
+        for table in ("known", "made"):
+            said = postgres.text_of(await wire.call("copy_from_file", file="sales.csv", table=table))
+            assert "a decimal comma in `sales`, `rate`" in said, said
+            sums = f"SELECT sum(sales) = 2346912, sum(rate) = 6.75, sum(place) = 66.984 FROM {table}"
+            said = postgres.text_of(await wire.call("query_rows", sql=sums))
+            assert said.splitlines()[-1] in ("[1,1,1]", "[true,true,true]"), said
+        said = postgres.text_of(await wire.call("copy_from_file", file="plain.csv", table="plain"))
+        assert "decimal comma" not in said, said

@@ -34,6 +34,8 @@ _SAMPLE_CHARACTERS = 1 << 16
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,2}(?:\.[0-9]{3})+|[1-9][0-9]*)(?:,[0-9]+)?")
 # 1,234 may be either: where no comma of the file is surely a decimal one, such fields stay texts.
 _PERHAPS_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
+# Beside decimal commas, dots stand between thousands.
+_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}(?:\.[0-9]{3})+")
 # Every type of numbers keeps so many digits, whatever they are.
 _EXACT_DIGITS = 15
 
@@ -161,7 +163,10 @@ def _find_fields_of_nothing(raw: BinaryIO, fails: Fails, dialect: CsvDialect, pa
 
 
 def _find_decimal_columns(raw: BinaryIO, fails: Fails, dialect: CsvDialect, pass_on: PassOn) -> frozenset[int]:
-    """Return the positions of fields whose values all are numbers with decimal commas, if one comma surely is one."""
+    """Return the positions of fields whose values all are numbers of a file in which one comma surely is a decimal one.
+
+    Left out are those without commas and dots, which mean the same everywhere.
+    """
     candidates: set[int] = set()
     certain: set[int] = set()
     with closing(read_csv_records(raw, fails, dialect)) as records:
@@ -172,6 +177,8 @@ def _find_decimal_columns(raw: BinaryIO, fails: Fails, dialect: CsvDialect, pass
                 value = row[column]
                 if value and not _is_decimal(value):
                     possible.discard(column)
+                elif _THOUSANDS.fullmatch(value):
+                    candidates.add(column)
                 elif "," in value:
                     candidates.add(column)
                     if not _PERHAPS_THOUSANDS.fullmatch(value):
