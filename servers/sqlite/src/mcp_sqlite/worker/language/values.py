@@ -10,16 +10,18 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import struct
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-__all__ = ["NotUtf8", "RowEncoder", "decode_text", "encode_real", "encode_record", "encode_value"]
+__all__ = ["NotUtf8", "RowEncoder", "decode_text", "encode_real", "encode_record", "encode_value", "parse_blob_literal"]
 
 _MAX_EXACT_INTEGER = 2**53
 _MIN_CELL_LENGTH = 16
 _MIN_VECTOR_BYTES = 64
 _VALUE_LENGTH = 100
+_BLOB_LITERAL = re.compile(r"[xX]'((?:[0-9a-fA-F]{2})*)'")
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
@@ -33,6 +35,14 @@ def decode_text(raw: bytes) -> str | NotUtf8:
         return raw.decode()
     except UnicodeDecodeError:
         return NotUtf8(raw)
+
+
+def parse_blob_literal(text: str) -> bytes | None:
+    """Return the bytes of `x'...'`, as SQL and our CSV files write them; None where the text is another."""
+    match = _BLOB_LITERAL.fullmatch(text)
+    if match is None:
+        return None
+    return bytes.fromhex(match[1])
 
 
 def encode_record(row: Sequence[Any]) -> str:

@@ -187,7 +187,8 @@ def _insert_records(
     database: Database, name: str, source: RecordFile, table: InferredTable, records: Iterator[list[Any]]
 ) -> None:
     marks = ", ".join("?" * len(table.fields))
-    values = (parse_parameters(source.to_column_values(record)) for record in records)
+    blob_positions = [position for position, column in enumerate(table.columns) if column.endswith(" BLOB")]
+    values = (parse_parameters(source.to_column_values(record, blob_positions)) for record in records)
     database.run_internal(f"PRAGMA temp.max_page_count = {_MAX_TABLE_PAGES}")
     database.run_internal("SAVEPOINT file")
     try:

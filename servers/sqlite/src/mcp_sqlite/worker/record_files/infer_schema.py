@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.transfer.record_fields import infer_column_kinds, refuse_unusable_names
 from mcp_sqlite.worker.language.failure import Failure
+from mcp_sqlite.worker.language.values import parse_blob_literal
 
 __all__ = [
     "NUMBER_KINDS",
@@ -142,7 +143,7 @@ def _classify_text(value: str) -> str:
         return "INTEGER" if len(value.lstrip("-")) <= _EXACT_DIGITS else "LONG"
     if _REAL.fullmatch(value) and _is_kept_by_real(value):
         return "REAL"
-    return "TEXT"
+    return "TEXT" if parse_blob_literal(value) is None else "BLOB"
 
 
 def _is_kept_by_real(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, NamedTuple
 
@@ -15,6 +15,7 @@ from mcp_batteries.sql.transfer.files import open_served_file
 from mcp_batteries.sql.transfer.json_records import build_record, read_json_records
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
+from mcp_sqlite.worker.language.values import parse_blob_literal
 from mcp_sqlite.worker.record_files.parquet import read_column_types, read_parquet
 
 __all__ = ["ENDINGS", "RecordFile"]
@@ -120,11 +121,16 @@ class RecordFile(NamedTuple):
             return records
         return (_replace_empty(record, nullable) for record in records)
 
-    def to_column_values(self, record: list[Any]) -> list[Any]:
-        """Return a record as a table takes it."""
-        if self.is_csv:
-            return record
-        return list(map(_to_column_value, record))
+    def to_column_values(self, record: list[Any], blob_positions: Collection[int]) -> list[Any]:
+        """Return a record as a table takes it, whose columns at some positions are for bytes."""
+        if not self.is_csv:
+            return list(map(_to_column_value, record))
+        for position in blob_positions:
+            value = record[position]
+            blob = parse_blob_literal(value) if value else None
+            if blob is not None:
+                record[position] = blob
+        return record
 
 
 def _replace_empty(record: list[Any], nullable: list[bool]) -> list[Any]:

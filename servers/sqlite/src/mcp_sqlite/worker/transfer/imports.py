@@ -41,6 +41,7 @@ _INTEGER = re.compile(r"\s*[-+]?[0-9]{1,1000}\s*", re.ASCII)
 _MIN_LONG_DIGITS = 19
 _INTEGER_TYPE = re.compile("INT", re.IGNORECASE)
 _REAL_OR_ANY_TYPE = re.compile("REAL|FLOA|DOUB|^ANY$", re.IGNORECASE)
+_BLOB_TYPE = re.compile("BLOB", re.IGNORECASE)
 _TEXT_OR_BLOB_TYPE = re.compile("CHAR|CLOB|TEXT|BLOB", re.IGNORECASE)
 # Types that are about numbers; SQLite lets texts into their columns, and takes them for 0 in sums.
 _NUMBER_TYPE = re.compile("INT|REAL|FLOA|DOUB|NUMERIC|DECIMAL|NUMBER|MONEY", re.IGNORECASE)
@@ -141,6 +142,7 @@ class _Import:
         fields: the names of the fields in the file.
         columns: the columns that these are for.
         integer_positions: the fields for columns that keep an integer beyond 64 bits only about.
+        blob_positions: the fields for columns of bytes.
         number_positions: the fields for columns of numbers, and whether these have to have a value.
         texts: by the position of the field, what is in such a column and no number.
         code_patterns: by the position of the field, what a column that makes numbers of texts does not keep as it is.
@@ -158,6 +160,7 @@ class _Import:
     fields: list[Any] = field(default_factory=list[Any])
     columns: list[str] = field(default_factory=list[str])
     integer_positions: list[int] = field(default_factory=list[int])
+    blob_positions: list[int] = field(default_factory=list[int])
     number_positions: dict[int, bool] = field(default_factory=dict[int, bool])
     texts: dict[int, _NotedValues] = field(default_factory=dict[int, _NotedValues])
     code_patterns: dict[int, re.Pattern[str]] = field(default_factory=dict[int, re.Pattern[str]])
@@ -180,6 +183,7 @@ class _Import:
         self.integer_positions = [
             position for position, name in enumerate(self.columns) if _rounds_long_integers(types[name])
         ]
+        self.blob_positions = [position for position, name in enumerate(self.columns) if _BLOB_TYPE.search(types[name])]
         required = {str(column.name) for column in columns if column.not_null}
         self.number_positions = {
             position: name in required
@@ -262,7 +266,7 @@ class _Import:
     def _count_and_convert(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         for record in self.source.until_interrupted(records):
             self.record_count += 1
-            values = self.source.to_column_values(record)
+            values = self.source.to_column_values(record, self.blob_positions)
             for position in self.integer_positions:
                 self._check_integer(position, values[position])
             for position, is_required in self.number_positions.items():
