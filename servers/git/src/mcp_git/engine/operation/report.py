@@ -26,7 +26,6 @@ from mcp_git.engine.operation.untracked_files import (
     find_overwritten_untracked,
     list_refused_by_add,
     list_untracked,
-    name_some,
 )
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip
