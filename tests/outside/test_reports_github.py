@@ -908,6 +908,41 @@ async def test_an_older_version_does_not_become_the_latest(tag: str, latest: str
     assert all((f"{latest} stays the latest" in done["done"]) is stays for done in published)
 
 
+@pytest.mark.reported("github/github-mcp-server#2551")
+@pytest.mark.reported("github/github-mcp-server#2755")
+@pytest.mark.parametrize("cleared", [None, ""])
+async def test_a_custom_field_that_is_set_leaves_the_others(cleared: str | None, oracle: Oracle) -> None:
+    fields = [{"id": 4, "name": "Priority"}, {"id": 5, "name": "Effort"}, {"id": 6, "name": "Size"}]
+    oracle.answer("GET", "/orgs/octo/issue-fields", fields)
+    values = {4: "P2", 5: "Low"}
+
+    def answer(seen: Seen) -> Reply:
+        sent: Any = seen.json if seen.body else {}
+        if seen.verb == "PATCH" and "issue_field_values" in sent:
+            values.clear()
+        if seen.verb == "DELETE":
+            del values[int(seen.path.rpartition("/")[2])]
+            return Reply(204, None)
+        values.update({each["field_id"]: each["value"] for each in sent.get("issue_field_values", [])})
+        shown = [{"issue_field_id": key, "issue_field_name": str(key), "value": text} for key, text in values.items()]
+        return Reply(200, shown if seen.verb == "POST" else issue(3, issue_field_values=shown, title="New"))
+
+    for verb in ("GET", "PATCH"):
+        oracle.respond(verb, f"{HERE}/issues/3", answer)
+    for verb in ("POST", "DELETE"):
+        oracle.respond(verb, f"{HERE}/issues/3/issue-field-values.*", answer)
+    async with served(oracle, "--write", "--toolsets", "all", "--flow", "off") as client:
+        done = await call(client, "edit_issue", **O, number=3, custom={"Effort": "High"})
+        assert values == {4: "P2", 5: "High"} and done["data"]["custom"] == {"4": "P2", "5": "High"}
+        assert done["data"]["title"] == "New" and done["url"]
+        await call(client, "edit_issue", **O, number=3, custom={"Effort": "Medium"}, title="New")
+        assert values == {4: "P2", 5: "Medium"}
+        done = await call(client, "edit_issue", **O, number=3, custom={"Priority": cleared, "Size": cleared})
+        assert values == {5: "Medium"} and done["data"]["custom"] == {"5": "Medium"}
+        await call(client, "edit_issue", **O, number=3, custom={"Effort": cleared, "Size": 3})
+    assert values == {6: 3}
+
+
 @pytest.mark.reported("jdx/communique#241")
 @pytest.mark.reported("mongodb-js/mongosh#691")
 @pytest.mark.reported("release-drafter/release-drafter#204")

@@ -28,8 +28,9 @@ _MAX_SHOWN_CHARACTERS = 60
 _SHOWN_BEFORE_DIFFERENCE = 15
 _DONE = "done"
 # What a field of a request is called in lists.
-_COLUMNS_OF_FIELDS = {"issue_field_values": "custom"}
-_NOT_SHOWN = frozenset({"duplicate_issue_id", "issue_field_values"})
+_CUSTOM = "issue_field_values"
+_COLUMNS_OF_FIELDS = {_CUSTOM: "custom"}
+_NOT_SHOWN = frozenset({"duplicate_issue_id", _CUSTOM})
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,18 @@ class IssueEdit:
         path, description = issue_path(self.repo, number), describe_issue(self.repo, number)
         values = dict(self.changes)
         signed_lists = {field: values.pop(field) for field in _NAME_LISTS if has_signs(self.changes.get(field))}
+        custom: list[dict[str, Any]] = values.pop(_CUSTOM, [])
         issue: Mapping[str, Any] = {}
-        if signed_lists:
+        if signed_lists or custom:
             issue = (await api.get(path, description, internal=True)).data
         applied = AppliedChanges(number)
         for field, names in signed_lists.items():
             difference = compare_names(_current_names(issue, field), names)
             with applied.step(field):
                 issue = {**issue, **await self._change_names(api, number, field, difference)}
+        if custom:
+            with applied.step("custom"):
+                issue = {**issue, _CUSTOM: await self._change_custom(api, number, custom, issue.get(_CUSTOM) or [])}
         if not values:
             return issue
         with applied.step("values"):
@@ -101,6 +106,25 @@ class IssueEdit:
                 return {field: answer[field]}
             case _:
                 return {}
+
+    async def _change_custom(
+        self, api: Api, number: int, wished: Sequence[dict[str, Any]], current: Sequence[Mapping[str, Any]]
+    ) -> Any:
+        """Set values of custom fields and clear others; return those that GitHub answers with.
+
+        As values of the issue itself they would be all that it has: GitHub drops those of other fields.
+        """
+        path, description = f"{issue_path(self.repo, number)}/issue-field-values", describe_issue(self.repo, number)
+        present_ids: set[Any] = {each.get("issue_field_id") for each in current}
+        cleared_ids = [each["field_id"] for each in wished if _is_cleared(each)]
+        for field_id in cleared_ids:
+            if field_id in present_ids:
+                await api.write("DELETE", f"{path}/{int(field_id)}", description, repo=self.repo)
+        given = [each for each in wished if not _is_cleared(each)]
+        if not given:
+            # An empty list would clear all of them.
+            return [each for each in current if each.get("issue_field_id") not in cleared_ids]
+        return (await api.write("POST", path, description, {_CUSTOM: given}, repo=self.repo)).data
 
     async def _add_comment(self, api: Api, number: int) -> str | None:
         """Comment on an issue; return the comment's address."""
@@ -217,6 +241,10 @@ def _list_removals(api: Api, path: str, field: str, names: Sequence[str]) -> lis
     if not names:
         return []
     return [(path, {field: names})]
+
+
+def _is_cleared(value: Mapping[str, Any]) -> bool:
+    return value["value"] in (None, "")
 
 
 def _describe_names(current: Sequence[str], wished: Sequence[str]) -> str:
