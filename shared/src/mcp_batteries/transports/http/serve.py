@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -212,6 +213,7 @@ def _layers(
         _server_card(server, settings),
         partial(HostCheck, hosts=gate.hosts, origins=gate.origins),
         partial(_without_slash, path=path),
+        _message_path(settings),
         partial(CrossOrigin, origins=gate.origins),
     ]
     if gate.metrics is not None:
@@ -368,6 +370,29 @@ def _without_slash(app: ASGIApp, path: str) -> ASGIApp:
         await app(scope, receive, send)
 
     return strip_slash
+
+
+def _message_path(settings: Settings) -> Layer | None:
+    """Return the layer that tells older clients where messages go, if a proxy removes the beginning of each path."""
+    public_path = urlsplit(settings.public_url or "").path.rstrip("/")
+    prefix = public_path.removesuffix(_SSE_PATH)
+    if settings.transport != "sse" or prefix in ("", public_path):
+        return None
+    return partial(_with_prefix, prefix=prefix)
+
+
+def _with_prefix(app: ASGIApp, prefix: str) -> ASGIApp:
+    """Wrap `app` to name its paths with `prefix`, and to serve them with it and without, as a proxy leaves them."""
+
+    async def move(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            path = scope["path"]
+            if path.startswith(f"{prefix}/"):
+                path = path.removeprefix(prefix)
+            scope = {**scope, "path": path, "raw_path": path.encode(), "root_path": prefix}
+        await app(scope, receive, send)
+
+    return move
 
 
 def _not_found(settings: Settings, path: str) -> ASGIApp:
