@@ -17,6 +17,9 @@ from mcp_github.client import credentials
 from mcp_github.policy import Policy
 from mcp_github.settings import DEFAULT_TOOLSETS, Settings
 
+# What a server gets of hosts that do not replace a variable.
+UNREPLACED = ("${GITHUB_TOKEN}", "$GITHUB_TOKEN", "${env:GITHUB_TOKEN}", "${input:GITHUB_TOKEN}", "{env:GITHUB_TOKEN}")
+
 
 @pytest.mark.parametrize(
     ("given", "base", "host"),
@@ -110,6 +113,8 @@ async def test_gh_that_gives_no_token_says_why(
     assert "authorization" not in oracle.seen[-1].headers
 
 
+@pytest.mark.reported("github/copilot-cli#1403")
+@pytest.mark.reported("1jehuang/jcode#789")
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_token_is_taken_from_where_it_is(
@@ -136,8 +141,9 @@ async def test_the_token_is_taken_from_where_it_is(
     assert await sent() == "token from-gh"
     # What an entry shows until somebody puts a token there.
     [asked] = Settings.INSTALL_QUESTIONS
-    monkeypatch.setenv("GITHUB_TOKEN", asked.example)
-    assert await sent() == "token from-gh"
+    for blank in (asked.example, "***", *UNREPLACED):
+        monkeypatch.setenv("GITHUB_TOKEN", blank)
+        assert await sent() == "token from-gh"
     monkeypatch.delenv("GITHUB_TOKEN")
     gh.unlink()
     monkeypatch.setenv("PATH", str(tmp_path))

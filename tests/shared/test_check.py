@@ -19,7 +19,17 @@ from weather.upstream import Upstream
 
 @pytest.mark.parametrize(
     ("value", "status"),
-    [("github_pat_...", 1), (" github_pat_... ", 1), ("***", 1), ("github_pat_0123", 0), ("", 0)],
+    [
+        ("github_pat_...", 1),
+        (" github_pat_... ", 1),
+        ("***", 1),
+        ("${GITHUB_TOKEN}", 1),
+        ("%GITHUB_TOKEN%", 1),
+        ("${GITHUB_TOKEN:-}", 1),
+        ("github_pat_0123", 0),
+        ("$THE_TOKEN", 0),
+        ("", 0),
+    ],
 )
 def test_check_calls_an_unfilled_placeholder_an_error(
     value: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -23,7 +23,7 @@ from mcp_batteries.errors import first_exception
 from mcp_batteries.executables import quote_command
 from mcp_batteries.program import Probe, Program, program_of
 from mcp_batteries.server.calling.call_params import CALL_TOOLS
-from mcp_batteries.settings import ONLY_OVER_HTTP, SETTINGS_URI, Settings, mask_passwords, variable
+from mcp_batteries.settings import ONLY_OVER_HTTP, SETTINGS_URI, Settings, is_unreplaced, mask_passwords, variable
 from mcp_batteries.settings.command_line import colour_choice
 
 __all__ = ["check"]
@@ -152,7 +152,7 @@ def _describe_placeholders(settings: Settings) -> list[str]:
         if question.variable is None:
             continue
         value = os.environ.get(question.variable, "").strip()
-        if value in (question.example, HIDDEN_SECRET):
+        if value in (question.example, HIDDEN_SECRET) or is_unreplaced(question.variable, value):
             lines.append(f"{question.variable} is still {value}: put your own value there, or remove it.")
     return lines
 

@@ -28,6 +28,7 @@ __all__ = [
     "Settings",
     "Short",
     "file_variable",
+    "is_unreplaced",
     "mask_passwords",
     "passwords",
     "placeholder",
@@ -106,6 +107,12 @@ class Dependencies(NamedTuple):
     variables: Sequence[str] = ()
     places: Sequence[str] = ()
     files: Sequence[str] = ()
+
+
+def is_unreplaced(name: str, value: str) -> bool:
+    """Return whether a variable holds a reference to itself, in the form of any host: one that did not replace it."""
+    references = (rf"\$\{{?(?:env:|input:)?{name}(?::-)?\}}?", rf"\{{env:{name}\}}", f"%{name}%")
+    return re.fullmatch("|".join(references), value.strip()) is not None
 
 
 class InstallQuestion(NamedTuple):
