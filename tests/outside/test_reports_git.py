@@ -1412,3 +1412,18 @@ async def test_a_reflog_that_does_not_go_back_so_far_is_told(repository: Made) -
         assert fact in await ask("get_merge_base", one=rev)
         assert fact in await ask("read_diff", rev=f"{rev}..HEAD")
         assert "only goes back to Sat, 31 Jan 2026" in await ask("run_reset", rev=rev, mode="hard")
+
+
+@pytest.mark.reported("git-cola/git-cola#160")
+@pytest.mark.reported("microsoft/vscode#15897")
+async def test_a_hook_that_refuses_without_a_word_is_not_nothing_to_commit(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    hook = repository.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    repository.git("config", "user.name", "Grace Hopper")
+    repository.git("config", "user.email", "grace@example.org")
+    repository.write("a.txt", "two\n")
+    async with serving(repository.path, "--write", "--hooks") as ask:
+        answer = await ask("create_commit", message="second", all_tracked=True)
+        assert answer.startswith("failed: git found nothing to commit, or a hook refused it without a word."), answer
+    assert repository.git("status", "--porcelain") == " M a.txt\n"

@@ -101,7 +101,7 @@ def explain_operation_failure(
         return problem
     message = _read_message(failure)
     if not message:
-        return nothing_to_do(operation)
+        return nothing_to_do(operation, may_be_refused=git.find_programs(repository).hooks)
     next_move = _find_next_move(message, branch)
     namesake = re.search("branch '(.*)' not found", message)
     if namesake and git.find_hash(repository, f"refs/tags/{namesake[1]}", cancel):
@@ -169,15 +169,22 @@ def _name_owner(status: os.stat_result) -> str:
         return f", of user {status.st_uid}"
 
 
-def nothing_to_do(operation: Operation) -> Conflict:
-    """Return that git had nothing to do, and what to do then."""
+def nothing_to_do(operation: Operation, *, may_be_refused: bool = False) -> Conflict:
+    """Return that git had nothing to do, and what to do then.
+
+    Args:
+        may_be_refused: whether a hook may have ended it, which git does not say.
+    """
     if operation.arguments[-1] == "--continue":
         fix = "Nothing was changed. `continue_operation` with action=skip leaves it out."
     elif operation.command == "commit":
         fix = "Name what to stage in `paths`, or set `all_tracked`."
     else:
         fix = "See `get_status`."
-    return Conflict(f"git found nothing to {operation.command}.", fix)
+    message = f"git found nothing to {operation.command}"
+    if may_be_refused:
+        message += ", or a hook refused it without a word"
+    return Conflict(f"{message}.", fix)
 
 
 def is_same_state(one: Snapshot, other: Snapshot) -> bool:
