@@ -1414,6 +1414,27 @@ async def test_a_reflog_that_does_not_go_back_so_far_is_told(repository: Made) -
         assert "only goes back to Sat, 31 Jan 2026" in await ask("run_reset", rev=rev, mode="hard")
 
 
+@pytest.mark.reported("progit/progit2#1402")
+@pytest.mark.reported("fork-dev/TrackerWin#1261")
+async def test_a_change_that_a_merge_dropped_is_not_said_to_be_none(repository: Made) -> None:
+    repository.commit("base", {"pom.xml": "base\n"})
+    repository.git("switch", "--quiet", "--create", "mine")
+    mine = repository.commit("my change", {"pom.xml": "mine\n", "new.txt": "new\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("his change", {"pom.xml": "his\n"})
+    repository.git("merge", "--quiet", "--no-commit", "--strategy=ours", "mine")
+    repository.git("commit", "--quiet", "--message=merged")
+    fact = f"; {mine[:7]} is on a side that a merge dropped: name it as `rev`]"
+    async with serving(repository.path) as ask:
+        for conditions in ({"text": "mine"}, {"message": "my"}, {"message": "my", "graph": True}):
+            assert fact in await ask("list_commits", path="pom.xml", **conditions), conditions
+            assert "my change" in await ask("list_commits", path="pom.xml", rev=mine[:7], **conditions)
+        assert fact in await ask("list_commits", path="new.txt")
+        assert fact in await ask("list_commits", path="*.txt")
+        assert await ask("list_commits", path="pom.xml", text="nobody's") == "[no commits of HEAD, pom.xml]\n"
+        assert "There is no `none.txt`" in await ask("list_commits", path="none.txt")
+
+
 @pytest.mark.reported("git-cola/git-cola#160")
 @pytest.mark.reported("microsoft/vscode#15897")
 async def test_a_hook_that_refuses_without_a_word_is_not_nothing_to_commit(repository: Made) -> None:

@@ -340,7 +340,7 @@ def list_commits(
     elsewhere: Sequence[str] = ()
     is_whole_file = query.path.text and query.lines is None
     if is_whole_file and not page.commit_count and not position.skip:
-        elsewhere = _describe_missing_path(git, repository, query, cancel)
+        elsewhere = _explain_empty_list(git, repository, query, cancel)
     facts = [*_describe_page(query, page, position.skip, command.described_lines), *elsewhere]
     facts += _describe_limits(git, repository, query, page, cancel)
     return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.skip), table)
@@ -390,7 +390,7 @@ def _list_matches(
             next_cursor = Cursor.encode("log", payload, query.scope)
     elsewhere: Sequence[str] = ()
     if query.path.text and searched.is_complete and not page.commit_count and not position.skip:
-        elsewhere = _describe_missing_path(git, repository, query, cancel)
+        elsewhere = _explain_empty_list(git, repository, query, cancel)
     facts = [*_describe_page(query, page, position.offset, ""), *elsewhere]
     if page.has_more:
         facts.append(f"searched back to {searched.back_to}")
@@ -760,6 +760,27 @@ def _build_view_rows(commits: Mapping[str, Commit]) -> list[list[str]]:
 def _shorten(oid: str, commits: Mapping[str, Commit], length: int) -> str:
     # Git needs long to shorten hashes, so reuse those it has already printed.
     return commits[oid].short_hash if oid in commits else oid[:length]
+
+
+def _explain_empty_list(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> list[str]:
+    """Return where a commit is that was not found: on a side which a merge dropped, since git follows only the other.
+
+    Or where else the path has a history.
+
+    Raises:
+        NotFound: no commit ever had it.
+    """
+    arguments = ["log", *abbreviation(), "--format=%h", "--max-count=1", "--full-history", "--no-merges"]
+    options = [*query.date_options, *query.commit_options, *query.change_options]
+    if query.all_branches:
+        options += _ALL_BRANCHES
+    operands = [query.revision.text, "--", *query.pathspecs]
+    command = [*arguments, *options, *operands]
+    output = git.run(repository, command, cancel, exit_codes=(0, 128), literal_paths=not query.path.is_glob)
+    oid = output.text.strip()
+    if oid and not query.not_picked:
+        return [f"{oid} is on a side that a merge dropped: name it as `rev`"]
+    return _describe_missing_path(git, repository, query, cancel)
 
 
 def _describe_missing_path(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> list[str]:
