@@ -1448,3 +1448,17 @@ async def test_a_hook_that_refuses_without_a_word_is_not_nothing_to_commit(repos
         answer = await ask("create_commit", message="second", all_tracked=True)
         assert answer.startswith("failed: git found nothing to commit, or a hook refused it without a word."), answer
     assert repository.git("status", "--porcelain") == " M a.txt\n"
+
+
+@pytest.mark.reported("fork-dev/Tracker#984")
+async def test_what_is_uncommitted_in_a_submodule_stays_on_other_branches(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "a\n"})
+    repository.git("branch", "before")
+    submodule = _add_submodule(repository, tmp_path)
+    submodule.write("lib.txt", "precious\n")
+    async with serving(repository.path, "--write") as ask:
+        assert "Directory not empty" in await ask("run_switch", rev="before")
+        assert "\nstashed no file: " in await ask("run_stash", untracked=True)
+        assert "files in 1 submodule not looked at" in await ask("run_switch", rev="main")
+        await ask("run_reset", rev="before", mode="hard")
+    assert (submodule.path / "lib.txt").read_text() == "precious\n"

@@ -577,6 +577,8 @@ class OperationPlanner:
 
         def name_stashed() -> Sequence[str]:
             names = quote_paths(map(os.fsencode, self._list_stashed()))
+            if not names:
+                return ["stashed no file: what lies in a repository inside this one stays there"]
             return [f"stashed {count(len(names), 'file')}: {name_some(names)}"]
 
         arguments = ["stash", "push", "--quiet"]
