@@ -1462,3 +1462,24 @@ async def test_what_is_uncommitted_in_a_submodule_stays_on_other_branches(reposi
         assert "files in 1 submodule not looked at" in await ask("run_switch", rev="main")
         await ask("run_reset", rev="before", mode="hard")
     assert (submodule.path / "lib.txt").read_text() == "precious\n"
+
+
+@pytest.mark.reported("git/git#1182")
+@pytest.mark.parametrize("arguments", [{"paths": ["env"]}, {"paths": ["."]}, {"paths": ["env"], "index": False}])
+async def test_a_restore_overwrites_no_change_that_git_skips(arguments: Any, repository: Made) -> None:
+    repository.commit("first", {"env": "KEY=\n", "a.txt": "a\n"})
+    repository.commit("second", {"env": "KEY=\nURL=\n", "b.txt": "b\n"})
+    repository.git("update-index", "--skip-worktree", "env")
+    repository.write("env", "KEY=secret\n")
+    repository.write("a.txt", "changed\n")
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("run_restore", rev="HEAD~1", **arguments)
+        assert answer.startswith("failed: What is marked `--skip-worktree` has changes"), answer
+        assert not (await ask("run_restore", paths=["a.txt"], rev="HEAD~1")).startswith("failed")
+        # Where the commit has the same contents git leaves it alone.
+        assert not (await ask("run_restore", paths=["."])).startswith("failed")
+        assert (repository.path / "env").read_text() == "KEY=secret\n"
+        assert "--no-skip-worktree" in await ask("stage_files", paths=["env"])
+        repository.write("env", "KEY=\nURL=\n")
+        assert not (await ask("run_restore", rev="HEAD~1", **arguments)).startswith("failed")
+    assert repository.git("ls-files", "-v", "env").split()[1] == "env"

@@ -10,13 +10,18 @@ from mcp_batteries.errors import Conflict
 from mcp_git.engine.operation.conflicts import is_at_or_below
 from mcp_git.engine.operation.untracked_files import name_some
 from mcp_git.engine.program.git import Git
-from mcp_git.engine.work_tree.overlooked_files import list_assumed_unchanged, list_overlooked_changes
+from mcp_git.engine.program.output import split_names
+from mcp_git.engine.work_tree.overlooked_files import (
+    list_assumed_unchanged,
+    list_overlooked,
+    list_overlooked_changes,
+)
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.path_quoting import quote_paths
 from mcp_git.policy import Repository, Revision
 from mcp_git.repository_paths import Layout
 
-__all__ = ["refuse_failing_merge", "refuse_overwriting_hidden_changes"]
+__all__ = ["refuse_failing_merge", "refuse_overwriting_hidden_changes", "refuse_overwriting_skipped"]
 
 
 def refuse_overwriting_hidden_changes(
@@ -30,6 +35,31 @@ def refuse_overwriting_hidden_changes(
     changed = _list_hidden_changes(git, repository, layout, paths, cancel)
     if changed:
         raise _lost(changed)
+
+
+def refuse_overwriting_skipped(
+    git: Git, repository: Repository, layout: Layout, source: Revision, paths: Sequence[str], cancel: CancelToken
+) -> None:
+    """Check that no file at or below `paths` that is marked `--skip-worktree` has changes and is another in a commit.
+
+    Git leaves such files alone, unless a restore brings other contents.
+
+    Raises:
+        Conflict: one is.
+    """
+    marked = list_overlooked(git, repository, paths, cancel)
+    if not marked:
+        return
+    arguments = ["diff-index", "--cached", "--name-only", "--no-renames", "-z", source.text, "--", *paths]
+    differing = set(split_names(git.run(repository, arguments, cancel, exit_codes=(0, 128)).stdout))
+    written = [name for name in marked if name in differing]
+    changed = list_overlooked_changes(git, repository, layout, written, cancel)
+    if changed:
+        raise Conflict(
+            f"What is marked `--skip-worktree` has changes, which would be lost for good: "
+            f"{name_some(quote_paths(map(os.fsencode, changed)))}.",
+            "Nothing was changed. The user can unmark it: `git update-index --no-skip-worktree`.",
+        )
 
 
 def refuse_failing_merge(

@@ -26,7 +26,11 @@ from mcp_git.engine.operation.failures import (
     join_message,
     nothing_to_do,
 )
-from mcp_git.engine.operation.hidden_changes import refuse_failing_merge, refuse_overwriting_hidden_changes
+from mcp_git.engine.operation.hidden_changes import (
+    refuse_failing_merge,
+    refuse_overwriting_hidden_changes,
+    refuse_overwriting_skipped,
+)
 from mcp_git.engine.operation.on_branch import run_on_branch
 from mcp_git.engine.operation.operation import (
     INSPECTION_SECONDS,
@@ -264,6 +268,9 @@ class _Run:
             refuse_removing_untracked(self.git, self.repository, self.cancel)
         if paths := self._list_rewritten_paths():
             refuse_overwriting_hidden_changes(self.git, self.repository, self.layout, paths, self.cancel)
+        if isinstance(operation, FileOperation) and operation.source is not None:
+            written = operation.overwritten_paths
+            refuse_overwriting_skipped(self.git, self.repository, self.layout, operation.source, written, self.cancel)
         if operation.command == "stash" and "--include-untracked" in operation.arguments:
             refuse_torn_stash(self.git, self.repository, self.layout, self._list_stash_paths(), self.cancel)
 

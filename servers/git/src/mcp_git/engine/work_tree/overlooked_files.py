@@ -19,9 +19,9 @@ def list_assumed_unchanged(git: Git, repository: Repository, paths: Sequence[str
     return [name for letter, name in _list_letters(git, repository, paths, cancel) if letter.islower()]
 
 
-def list_overlooked(git: Git, repository: Repository, cancel: CancelToken) -> list[str]:
-    """Return the files that have either mark."""
-    letters = _list_letters(git, repository, ["."], cancel)
+def list_overlooked(git: Git, repository: Repository, paths: Sequence[str], cancel: CancelToken) -> list[str]:
+    """Return the files at or below `paths` that have either mark."""
+    letters = _list_letters(git, repository, paths, cancel)
     return [name for letter, name in letters if letter.islower() or letter == "S"]
 
 

@@ -182,7 +182,7 @@ class Worktrees:
             if commit_count:
                 message = f"HEAD there is detached, and its last {count(commit_count, 'commit')} would be lost."
                 raise Conflict(message, "`create_branch` there, first.")
-        overlooked = list_overlooked(self._git, repository, cancel)
+        overlooked = list_overlooked(self._git, repository, ["."], cancel)
         changed = list_overlooked_changes(self._git, repository, layout, overlooked, cancel)
         if changed:
             name = quote(quote_path(os.fsencode(changed[0])))
