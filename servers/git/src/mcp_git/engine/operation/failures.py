@@ -104,17 +104,9 @@ def explain_operation_failure(
     if not message:
         return nothing_to_do(operation, may_be_refused=git.find_programs(repository).hooks)
     next_move = _find_next_move(message, branch)
-    namesake = re.search("branch '(.*)' not found", message)
-    if namesake and git.find_hash(repository, f"refs/tags/{namesake[1]}", cancel):
-        next_move = "There is a tag of this name: kind=tag deletes that."
     if is_of_no_commit(failure):
         next_move = NAME_A_COMMIT
-    if "did not match" in message and operation.revision is not None:
-        untracked = f"{operation.revision.text}^3"
-        if untracked.startswith("stash@") and git.find_hash(repository, untracked, cancel):
-            next_move = (
-                f"Files that were untracked are in the stash's third parent: rev={quote(untracked)}, index=false."
-            )
+    next_move = _find_namesake(message, git, repository, operation, cancel) or next_move
     return Conflict(f"{_quote_message(message)}.", f"Nothing was changed. {next_move}".rstrip())
 
 
@@ -124,6 +116,19 @@ def _read_message(failure: GitFailed) -> str:
 
 def _quote_message(message: str) -> str:
     return f"git: `{escape_line_breaks(message)[:_MAX_MESSAGE_LENGTH]}`"
+
+
+def _find_namesake(message: str, git: Git, repository: Repository, operation: Operation, cancel: CancelToken) -> str:
+    """Return where there is what git did not find: as a tag, or in another part of a stash; empty if nowhere."""
+    branch = re.search("branch '(.*)' not found", message)
+    if branch and git.find_hash(repository, f"refs/tags/{branch[1]}", cancel):
+        return "There is a tag of this name: kind=tag deletes that."
+    if "did not match" not in message or operation.revision is None:
+        return ""
+    untracked = f"{operation.revision.text}^3"
+    if not untracked.startswith("stash@") or not git.find_hash(repository, untracked, cancel):
+        return ""
+    return f"Files that were untracked are in the stash's third parent: rev={quote(untracked)}, index=false."
 
 
 def _explain_lock(failure: GitFailed, layout: Layout) -> Conflict:

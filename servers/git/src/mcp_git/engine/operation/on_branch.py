@@ -21,7 +21,7 @@ from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer
 from mcp_git.policy import Range, Repository, Revision, RevisionList, parse_range, parse_revision
 from mcp_git.repository_paths import Layout
-from mcp_git.tool_calls import format_call
+from mcp_git.tool_calls import ToolCall, format_call
 
 __all__ = ["run_on_branch"]
 
@@ -52,51 +52,87 @@ def run_on_branch(
     if before.head == branch.text:
         return run(operation)
     _refuse_leaving(git, repository, branch.text, before, cancel)
-    target = operation.arguments[-1]
-    names = [target]
-    target_count = 1
-    match operation.revision:
-        case Range(start=start, end=end):
-            names = [start.text, end.text]
-        case RevisionList(items=items):
-            names = [item.text for item in items]
-            target_count = len(names)
-        case _:
-            pass
-    try:
-        commits = [_resolve(git, repository, name, cancel) for name in names]
-    except GitFailed as failure:
-        raise explain_failure(failure, git, repository, operation.revision, cancel) from None
+    commits = _resolve_commits(git, repository, operation, cancel)
     return_call = format_call("run_switch", rev=before.oid if before.is_detached else before.head)
     tip = git.find_hash(repository, f"refs/heads/{branch.text}", cancel)
     arrival = _Arrival(branch.text, tip, before.entries)
     try:
         run(FileOperation([*_SWITCH, branch.text], revision=branch, undo_calls=tuple, overwritten_paths=["."]))
         arrival.entries = read_status(git, repository, cancel, layout=layout).entries
-        resolved: Range | Revision | RevisionList
-        if isinstance(operation.revision, RevisionList):
-            resolved = RevisionList([parse_revision(commit) for commit in commits])
-        elif len(commits) == 1:
-            resolved = parse_range(_name_target(git, repository, target, commits[0], before, cancel))
-        else:
-            resolved = parse_range("..".join(commits))
-        return run(
-            replace(
-                operation,
-                arguments=[*operation.arguments[:-target_count], *resolved.arguments],
-                revision=resolved,
-                return_calls=[return_call],
-            )
-        )
+        revision = _name_commits(git, repository, operation, commits, before, cancel)
+        return run(_replace_revision(operation, revision, return_call))
     except BaseException:
         now = read_status(git, repository, CancelToken(INSPECTION_SECONDS), layout=layout)
         if arrival.is_unchanged(now):
-            try:
-                git.run(repository, _return_arguments(before), CancelToken(INSPECTION_SECONDS), writes=True)
-            except GitFailed as failure:
-                message = f"{failure} HEAD stays on {quote(branch.text)}."
-                raise Conflict(message, f"{return_call} leads back.") from None
+            _go_back(git, repository, branch, before, return_call)
         raise
+
+
+def _resolve_commits(git: Git, repository: Repository, operation: PickOperation, cancel: CancelToken) -> list[str]:
+    """Return the hashes of the commits that an operation names, as HEAD is now; of a range those of its two ends.
+
+    Raises:
+        Problem: there is no such commit.
+    """
+    match operation.revision:
+        case Range(start=start, end=end):
+            names = [start.text, end.text]
+        case RevisionList(items=items):
+            names = [item.text for item in items]
+        case _:
+            names = [operation.arguments[-1]]
+    commits: list[str] = []
+    try:
+        for name in names:
+            arguments = ["rev-parse", "--verify", f"{name}^{{commit}}"]
+            commits.append(git.run(repository, arguments, cancel).text.strip())
+    except GitFailed as failure:
+        raise explain_failure(failure, git, repository, operation.revision, cancel) from None
+    return commits
+
+
+def _name_commits(
+    git: Git,
+    repository: Repository,
+    operation: PickOperation,
+    commits: Sequence[str],
+    before: Status,
+    cancel: CancelToken,
+) -> Range | Revision | RevisionList:
+    """Return what names on the branch the commits that were meant before HEAD moved."""
+    match operation.revision:
+        case RevisionList():
+            return RevisionList([parse_revision(commit) for commit in commits])
+        case Range():
+            return parse_range("..".join(commits))
+        case _:
+            return parse_range(_name_target(git, repository, operation.arguments[-1], commits[0], before, cancel))
+
+
+def _replace_revision(
+    operation: PickOperation, revision: Range | Revision | RevisionList, return_call: ToolCall
+) -> PickOperation:
+    """Return an operation with another revision, which is in its last arguments."""
+    arguments = operation.arguments[: -len(revision.arguments)]
+    return replace(
+        operation,
+        arguments=[*arguments, *revision.arguments],
+        revision=revision,
+        return_calls=[return_call],
+    )
+
+
+def _go_back(git: Git, repository: Repository, branch: Revision, before: Status, return_call: ToolCall) -> None:
+    """Go back to where HEAD was.
+
+    Raises:
+        Conflict: git can't, so HEAD stays on the branch.
+    """
+    try:
+        git.run(repository, _return_arguments(before), CancelToken(INSPECTION_SECONDS), writes=True)
+    except GitFailed as failure:
+        message = f"{failure} HEAD stays on {quote(branch.text)}."
+        raise Conflict(message, f"{return_call} leads back.") from None
 
 
 @dataclass
@@ -110,10 +146,6 @@ class _Arrival:
     def is_unchanged(self, now: Status) -> bool:
         is_there = now.head == self.branch and now.oid == self.tip
         return is_there and now.entries == self.entries and not now.in_progress
-
-
-def _resolve(git: Git, repository: Repository, name: str, cancel: CancelToken) -> str:
-    return git.run(repository, ["rev-parse", "--verify", f"{name}^{{commit}}"], cancel).text.strip()
 
 
 def _return_arguments(before: Status) -> list[str]:
