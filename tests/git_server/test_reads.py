@@ -141,15 +141,20 @@ async def test_namesakes_are_told_with_the_lines_by_which_they_differ(tmp_path: 
             {"lua.txt": "-- a\n"},
             {"a.txt": "new\none\ntwo\nthree\n"},
             {"p.png": b"\0a"},
-            {"for.c": "a; b;\nc;\n"},
+            {"c.c": "continue with cursor=1; a\nc;\n"},
         ],
-        "release": [{"lua.txt": "-- b\n"}, {"a.txt": "one\ntwo\nnew\nthree\n"}, {"p.png": b"\0b"}, {"for.c": "c;\n"}],
+        "release": [{"lua.txt": "-- b\n"}, {"a.txt": "one\ntwo\nnew\nthree\n"}, {"p.png": b"\0b"}, {"c.c": "c;\n"}],
     }
     hashes: dict[str, list[str]] = {}
     for branch, changes in sides.items():
         made.git("switch", "--quiet", branch)
         hashes[branch] = [made.commit(f"fix {number}", files)[:7] for number, files in enumerate(changes)]
-    differences = [" (`--- b`, there `--- a`)", " (the same lines elsewhere)", "", " (`+a;b;` only here)"]
+    differences = [
+        " (`--- b`, there `--- a`)",
+        " (the same lines elsewhere)",
+        "",
+        " (`+continue with cursor =1;a` only here)",
+    ]
     pairs = [f"{one} as {other}{more}" for one, other, more in zip(*hashes.values(), differences, strict=True)]
     async with serving(made.path) as asking:
         answer = await asking("list_commits", rev="release..main", not_picked=True)

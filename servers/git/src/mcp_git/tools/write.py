@@ -184,20 +184,9 @@ def create_commit(
     """
     if not (message.text or amend):
         raise Invalid("`message` is missing.", "Give one; only an amended commit has one already.")
-    arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign"]
-    if message.text:
-        arguments += ["--cleanup=whitespace", "--file=-"]
-    else:
-        arguments += ["--cleanup=verbatim", "--no-edit"]
-    if all_tracked:
-        arguments.append("--all")
-    if amend:
-        arguments.append("--amend")
-    if isinstance(author, Author):
-        arguments.append(f"--author={author.text}")
     stage_first = _stage_commands(paths, patch)
     operation = CommitOperation(
-        arguments,
+        _commit_command(message, all_tracked, amend, author),
         message.text.encode(),
         undo_kind=UndoKind.UNCOMMIT_ALL if stage_first or all_tracked else UndoKind.SOFT,
         stage_first=stage_first,
@@ -556,6 +545,22 @@ def _plan_picks(
             # Git stops at one. What it joined is in the range by itself.
             arguments.append("--no-merges")
     return lambda planner: planner.pick(arguments, rev, span, into, mainline)
+
+
+def _commit_command(message: Message, all_tracked: bool, amend: bool, author: Author | Revision | None) -> list[str]:
+    """Return the command that commits; where the author is that of another commit, the planner finds them."""
+    arguments = ["commit", "--quiet", "--no-verify", "--no-gpg-sign"]
+    if message.text:
+        arguments += ["--cleanup=whitespace", "--file=-"]
+    else:
+        arguments += ["--cleanup=verbatim", "--no-edit"]
+    if all_tracked:
+        arguments.append("--all")
+    if amend:
+        arguments.append("--amend")
+    if isinstance(author, Author):
+        arguments.append(f"--author={author.text}")
+    return arguments
 
 
 def _pathspecs(paths: Sequence[RepositoryPath]) -> list[str]:

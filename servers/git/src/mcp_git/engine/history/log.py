@@ -28,7 +28,7 @@ from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_n
 from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import is_in_revision, refuse_missing_path
 from mcp_git.engine.history.page_position import PagePosition, decode_position
-from mcp_git.engine.history.patch_lines import describe_difference, read_patch_lines
+from mcp_git.engine.history.patch_lines import PatchLines, describe_difference, read_patch_lines
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_lines, split_records
@@ -466,19 +466,22 @@ def _describe_namesakes(
     namesakes = _find_namesakes(git, repository, start, query.revision.end.text, page, cancel)
     if not namesakes:
         return []
-    pairs = list(namesakes.items())[:_MAX_NAMESAKES]
-    patches = read_patch_lines(git, repository, [oid for pair in pairs for oid in pair], cancel)
-    words: list[str] = []
-    for oid, other in pairs:
-        digits = SCRIPT_HASH_DIGITS if is_answering_script() else len(page.commits[oid].short_hash)
-        difference = ""
-        if oid in patches and other in patches:
-            difference = describe_difference(patches[oid], patches[other])
-        words.append(f"{oid[:digits]} as {other[:digits]}{difference and f' ({difference})'}")
-    names = ", ".join(words)
+    pairs = dict(list(namesakes.items())[:_MAX_NAMESAKES])
+    patches = read_patch_lines(git, repository, [*pairs, *pairs.values()], cancel)
+    names = ", ".join(_describe_pair(page.commits[oid], other, patches) for oid, other in pairs.items())
     if len(namesakes) > _MAX_NAMESAKES:
         names += f" and {len(namesakes) - _MAX_NAMESAKES:,} more"
     return [f"not the patch but the subject of one in {escape_line_breaks(start)}: {names}"]
+
+
+def _describe_pair(commit: Commit, other: str, patches: Mapping[str, PatchLines]) -> str:
+    """Return the hashes of two commits of one subject, and by which lines they differ if that can be said."""
+    digits = SCRIPT_HASH_DIGITS if is_answering_script() else len(commit.short_hash)
+    pair = f"{commit.oid[:digits]} as {other[:digits]}"
+    if commit.oid not in patches or other not in patches:
+        return pair
+    difference = describe_difference(patches[commit.oid], patches[other])
+    return f"{pair} ({difference})" if difference else pair
 
 
 def _find_namesakes(

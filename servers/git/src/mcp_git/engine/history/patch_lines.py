@@ -62,9 +62,10 @@ def read_patch_lines(
 
 def _add_line(lines: PatchLines, line: str) -> None:
     text = " ".join(line[1:].split())
+    # In the first line of an answer, these would end a fact, or ask for another page.
+    text = text.replace("; ", ";").replace("cursor=", "cursor =").replace("start_line=", "start_line =")
     if text:
-        # The facts of an answer end in a semicolon and a blank.
-        lines[line[0] + text.replace("; ", ";")] += 1
+        lines[line[0] + text] += 1
 
 
 def describe_difference(lines: PatchLines, other_lines: PatchLines) -> str:
