@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -244,37 +245,58 @@ class BodyCheck(RequestBodyLimitMiddleware):
             # Who begins anew, after a restart or a 404, may still send the id of what has ended.
             http = http.without_session()
             send = without_dead_session(send)
+        self._check_request(http, request)
+        # Each of these wraps the one before, so an answer passes them from the last to the first: its size is counted,
+        # its id is free, its session has an owner, and only then it becomes an event.
+        if not http.forms.json:
+            send = send_as_events(send)
+        send = self._follow_session(http, request, send)
+        caller = caller_of(http.scope)
+        session = http.headers.get("mcp-session-id")
+        with self._request_ids.hold(caller, session, request.id, send) as (send_and_release, cancelled):
+            if request.method == "subscriptions/listen":
+                # A stream is held, not worked on.
+                with self._quota.hold_stream(caller):
+                    await self._pass_on(http, request, close_after_stream(send_and_release))
+            else:
+                await self._answer_in_turn(http, request, size, send_and_release, cancelled)
+
+    def _check_request(self, http: _HttpRequest, request: JSONRPCRequest) -> None:
+        """Refuse a request of a wrong revision or session, or whose answer the client would not accept."""
         problem = check_revision(http.headers, request)
         if problem is not None:
             raise BadRequest(400, problem.message, problem.code, request.id, data=problem.data)
         if request.method != "initialize":
             self._sessions.check(http.scope, http.headers, request.id)
         self._check_forms(http.forms, request)
-        # Each of these wraps the one before, so an answer passes them from the last to the first: its size is counted,
-        # its id is free, its session has an owner, and only then it becomes an event.
-        if not http.forms.json:
-            send = send_as_events(send)
+
+    def _follow_session(self, http: _HttpRequest, request: JSONRPCRequest, send: Send) -> Send:
+        """Note that the session of a request is used; return the `send` that remembers the owner of a new one."""
         session = http.headers.get("mcp-session-id")
         if session is not None:
             self._sessions.mark_used(session)
         elif request.method == "initialize":
             send = self._sessions.remember_owner(http.scope, send)
+        return send
+
+    async def _answer_in_turn(
+        self, http: _HttpRequest, request: JSONRPCRequest, size: int, send: Send, cancelled: asyncio.Event | None
+    ) -> None:
+        """Answer `request` when it is its caller's turn, unless it is cancelled before.
+
+        Args:
+            cancelled: set when a session cancels it; None without a session.
+        """
+        if cancelled is not None:
+            wait_for_cancel = cancelled.wait
+        else:
+            # A client of 2026-07-28 cancels a call by leaving, and has no other way.
+            wait_for_cancel = partial(wait_for_disconnect, http.receive)
+        calls = count_calls(normalize_call(request.params or {}))
         caller = caller_of(http.scope)
-        with self._request_ids.hold(caller, session, request.id, send) as (send_and_release, cancelled):
-            if request.method == "subscriptions/listen":
-                # A stream is held, not worked on.
-                with self._quota.hold_stream(caller):
-                    await self._pass_on(http, request, close_after_stream(send_and_release))
-                return
-            if cancelled is not None:
-                wait_for_cancel = cancelled.wait
-            else:
-                # A client of 2026-07-28 cancels a call by leaving, and has no other way.
-                wait_for_cancel = partial(wait_for_disconnect, http.receive)
-            calls = count_calls(normalize_call(request.params or {}))
-            async with self._quota.turn(caller, size, wait_for_cancel, calls=calls) as spend:
-                with answering(http.scope, request.id):
-                    await self._pass_on(http, request, _spending(send_and_release, spend))
+        async with self._quota.turn(caller, size, wait_for_cancel, calls=calls) as spend:
+            with answering(http.scope, request.id):
+                await self._pass_on(http, request, _spending(send, spend))
 
     def _check_forms(self, forms: AnswerForms, request: JSONRPCRequest) -> None:
         """Refuse a request whose answer the client would not accept in the form that it must have."""
