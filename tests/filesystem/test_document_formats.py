@@ -17,7 +17,7 @@ from filesystem.compound_file import Tree, compound_file
 from filesystem.reading import served
 from filesystem.test_replace import call
 from mcp_batteries.sql.transfer.parquet import ColumnKind, write_rows
-from mcp_fs.engine.documents.formats import tables
+from mcp_fs.engine.documents.formats.tables import databases
 from mcp_fs.engine.reading.media import read_media
 
 pytestmark = pytest.mark.anyio
@@ -88,9 +88,9 @@ async def test_of_a_large_database_the_beginning_is_read(tmp_path: Path, monkeyp
         database.execute("CREATE TABLE late (a)")
         database.executemany("INSERT INTO late VALUES (?)", [("x" * 3000,)] * 100)
         database.commit()
-    monkeypatch.setattr(tables, "_MAX_DATABASE_BYTES", 40_960)
+    monkeypatch.setattr(databases, "_MAX_DATABASE_BYTES", 40_960)
     with (tmp_path / "large.db").open("rb") as file:
-        said = "".join(tables.read_sqlite(file))
+        said = "".join(databases.read_sqlite(file))
     assert said.startswith("[of the first 40,960 bytes of the database; mcp-sqlite reads all of it]\n")
     assert "[early: rows 1-1 of 1]\na\n7\n" in said and "[late: its rows can't be read, they lie behind" in said
 

@@ -34,7 +34,7 @@ from mcp_batteries.processes import python_child
 from mcp_batteries.testing.wire import StdioWire
 from mcp_fs.engine.document_kinds import CUT_AT_DAMAGE, MAX_OUTPUT_BYTES, OLE
 from mcp_fs.engine.documents import converter
-from mcp_fs.engine.documents.formats.messages import Mail
+from mcp_fs.engine.documents.formats.mails.messages import Mail
 from mcp_fs.engine.listing.comparison import compare
 from mcp_fs.engine.reading.media import read_media
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page

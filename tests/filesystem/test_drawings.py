@@ -7,11 +7,11 @@ import io
 import pytest
 
 from filesystem.documents import zipped
-from mcp_fs.engine.documents.formats import drawings
 from mcp_fs.engine.documents.formats.archives import Zip
-from mcp_fs.engine.documents.formats.drawings import read_drawings
+from mcp_fs.engine.documents.formats.office import drawings
+from mcp_fs.engine.documents.formats.office.drawings import read_drawings
+from mcp_fs.engine.documents.formats.office.word import read_word
 from mcp_fs.engine.documents.formats.pages import read_html
-from mcp_fs.engine.documents.formats.word import read_word
 
 
 def read_chart(content: str) -> list[str]:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from mcp_fs.engine.documents.formats.archives import Unreadable
-from mcp_fs.engine.documents.formats.matching_elements import find_elements
+from mcp_fs.engine.documents.formats.tables.matching_elements import find_elements
 
 PATTERN = re.compile(rb"x")
 

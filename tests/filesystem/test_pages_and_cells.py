@@ -23,11 +23,11 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_fs.engine.documents import worker
 from mcp_fs.engine.documents.formats import archives
-from mcp_fs.engine.documents.formats import pdf as pdf_reader
-from mcp_fs.engine.documents.formats import workbook as workbook_reader
 from mcp_fs.engine.documents.formats.archives import OutOfTime
-from mcp_fs.engine.documents.formats.binary_errors import read_old_errors
-from mcp_fs.engine.documents.formats.page_layout import Word, lay_out
+from mcp_fs.engine.documents.formats.fixed_pages import pdf as pdf_reader
+from mcp_fs.engine.documents.formats.fixed_pages.page_layout import Word, lay_out
+from mcp_fs.engine.documents.formats.tables import workbook as workbook_reader
+from mcp_fs.engine.documents.formats.tables.binary_errors import read_old_errors
 from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.text_search import search_text

@@ -8,7 +8,7 @@ import pytest
 
 from filesystem.documents import zipped
 from mcp_fs.engine.documents.formats.archives import Zip
-from mcp_fs.engine.documents.formats.word import read_word
+from mcp_fs.engine.documents.formats.office.word import read_word
 
 LEVELS = (
     '<lvl ilvl="0"><start val="1"/><numFmt val="decimal"/><lvlText val="%1."/></lvl>'

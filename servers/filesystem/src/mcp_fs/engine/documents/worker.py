@@ -52,16 +52,16 @@ from mcp_fs.engine.documents.formats.archives import (
     read_all,
     read_beginning,
 )
-from mcp_fs.engine.documents.formats.messages import Mail, Notebook
-from mcp_fs.engine.documents.formats.open_document import read_open_document
-from mcp_fs.engine.documents.formats.outlook import OutlookMail
+from mcp_fs.engine.documents.formats.fixed_pages.pdf import Pdf, render_pdf_page
+from mcp_fs.engine.documents.formats.mails.messages import Mail, Notebook
+from mcp_fs.engine.documents.formats.mails.outlook import OutlookMail
+from mcp_fs.engine.documents.formats.mails.rich_text import RichText
+from mcp_fs.engine.documents.formats.office.open_document import read_open_document
+from mcp_fs.engine.documents.formats.office.slides import read_slides
+from mcp_fs.engine.documents.formats.office.word import read_word
 from mcp_fs.engine.documents.formats.pages import read_epub
-from mcp_fs.engine.documents.formats.pdf import Pdf, render_pdf_page
-from mcp_fs.engine.documents.formats.rich_text import RichText
-from mcp_fs.engine.documents.formats.slides import read_slides
-from mcp_fs.engine.documents.formats.tables import read_parquet, read_sqlite
-from mcp_fs.engine.documents.formats.word import read_word
-from mcp_fs.engine.documents.formats.workbook import Workbook
+from mcp_fs.engine.documents.formats.tables.databases import read_parquet, read_sqlite
+from mcp_fs.engine.documents.formats.tables.workbook import Workbook
 from mcp_fs.engine.name_folding import fold_name
 
 __all__ = ["main"]

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip, read_all
 from mcp_fs.engine.documents.formats.charsets import decode_page
-from mcp_fs.engine.documents.formats.formulas import FORMULAS, Formula
-from mcp_fs.engine.documents.formats.package import read_elements
+from mcp_fs.engine.documents.formats.markup.formulas import FORMULAS, Formula
+from mcp_fs.engine.documents.formats.markup.package import read_elements
 from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["read_epub", "read_html"]

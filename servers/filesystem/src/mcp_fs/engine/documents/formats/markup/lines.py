@@ -8,8 +8,8 @@ from xml.parsers import expat
 
 from mcp_fs.engine.document_kinds import MAX_OUTPUT_BYTES
 from mcp_fs.engine.documents.formats.archives import Unreadable
-from mcp_fs.engine.documents.formats.formulas import FORMULAS, Formula
-from mcp_fs.engine.documents.formats.package import create_parser, local_name
+from mcp_fs.engine.documents.formats.markup.formulas import FORMULAS, Formula
+from mcp_fs.engine.documents.formats.markup.package import create_parser, local_name
 from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["LineBuilder", "read_xml_lines"]

@@ -12,9 +12,9 @@ from datetime import timedelta
 from xml.parsers import expat
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
-from mcp_fs.engine.documents.formats.matching_elements import find_elements
-from mcp_fs.engine.documents.formats.office_lines import OfficeLines
-from mcp_fs.engine.documents.formats.package import create_parser, find_related_parts, read_elements
+from mcp_fs.engine.documents.formats.markup.package import create_parser, find_related_parts, read_elements
+from mcp_fs.engine.documents.formats.office.office_lines import OfficeLines
+from mcp_fs.engine.documents.formats.tables.matching_elements import find_elements
 
 __all__ = ["CellLooks", "RaisedText", "format_duration", "is_elapsed_format", "is_time_format", "read_cell_looks"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mcp_fs.engine.documents.formats.lines import LineBuilder
+from mcp_fs.engine.documents.formats.markup.lines import LineBuilder
 
 __all__ = ["OfficeLines"]
 

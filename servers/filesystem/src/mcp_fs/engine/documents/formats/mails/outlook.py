@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO
 
 from mcp_fs.engine.documents.formats.archives import ArchiveEntry, NotInstalled, Unreadable, read_all
-from mcp_fs.engine.documents.formats.messages import clean_attachment_name, unique_name
+from mcp_fs.engine.documents.formats.mails.messages import clean_attachment_name, unique_name
+from mcp_fs.engine.documents.formats.mails.rich_text import read_rich_text
 from mcp_fs.engine.documents.formats.pages import read_html
-from mcp_fs.engine.documents.formats.rich_text import read_rich_text
 
 __all__ = ["OutlookMail"]
 

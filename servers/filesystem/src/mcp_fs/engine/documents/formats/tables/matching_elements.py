@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from mcp_fs.engine.documents.formats.archives import Unreadable
-from mcp_fs.engine.documents.formats.package import read_blocks
+from mcp_fs.engine.documents.formats.markup.package import read_blocks
 
 __all__ = ["find_elements"]
 

@@ -26,21 +26,7 @@ from mcp_fs.engine.documents.formats.archives import (
     read_all,
     refuse_locked_package,
 )
-from mcp_fs.engine.documents.formats.binary_errors import (
-    Errors,
-    read_binary_errors,
-    read_old_errors,
-    read_sheet_relations,
-)
-from mcp_fs.engine.documents.formats.cell_looks import (
-    CellLooks,
-    RaisedText,
-    format_duration,
-    read_cell_looks,
-)
-from mcp_fs.engine.documents.formats.matching_elements import find_elements
-from mcp_fs.engine.documents.formats.old_books import is_encrypted, read_book_stream
-from mcp_fs.engine.documents.formats.package import (
+from mcp_fs.engine.documents.formats.markup.package import (
     ElementHandler,
     create_parser,
     find_main_part,
@@ -49,6 +35,20 @@ from mcp_fs.engine.documents.formats.package import (
     read_blocks,
     read_elements,
 )
+from mcp_fs.engine.documents.formats.tables.binary_errors import (
+    Errors,
+    read_binary_errors,
+    read_old_errors,
+    read_sheet_relations,
+)
+from mcp_fs.engine.documents.formats.tables.cell_looks import (
+    CellLooks,
+    RaisedText,
+    format_duration,
+    read_cell_looks,
+)
+from mcp_fs.engine.documents.formats.tables.matching_elements import find_elements
+from mcp_fs.engine.documents.formats.tables.old_books import is_encrypted, read_book_stream
 from mcp_fs.engine.name_folding import fold_name
 
 __all__ = ["Workbook"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
-from mcp_fs.engine.documents.formats.drawings import read_drawings
-from mcp_fs.engine.documents.formats.lines import read_xml_lines
-from mcp_fs.engine.documents.formats.office_lines import OfficeLines
-from mcp_fs.engine.documents.formats.package import find_main_part, find_related_parts, read_elements
+from mcp_fs.engine.documents.formats.markup.lines import read_xml_lines
+from mcp_fs.engine.documents.formats.markup.package import find_main_part, find_related_parts, read_elements
+from mcp_fs.engine.documents.formats.office.drawings import read_drawings
+from mcp_fs.engine.documents.formats.office.office_lines import OfficeLines
 
 __all__ = ["read_slides"]
 

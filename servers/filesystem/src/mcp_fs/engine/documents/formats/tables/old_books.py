@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, BinaryIO
 
-from mcp_fs.engine.documents.formats.cell_looks import is_elapsed_format, is_time_format
+from mcp_fs.engine.documents.formats.tables.cell_looks import is_elapsed_format, is_time_format
 
 __all__ = ["END", "OLD_HEAD", "is_encrypted", "old_records", "read_book_stream"]
 

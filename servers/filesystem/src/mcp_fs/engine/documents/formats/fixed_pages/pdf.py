@@ -23,7 +23,7 @@ from mcp_fs.engine.documents.formats.archives import (
     Unreadable,
     read_all,
 )
-from mcp_fs.engine.documents.formats.page_layout import Word, is_raised, lay_out
+from mcp_fs.engine.documents.formats.fixed_pages.page_layout import Word, is_raised, lay_out
 from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["Pdf", "render_pdf_page"]

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import BinaryIO
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
-from mcp_fs.engine.documents.formats.lines import LineBuilder, read_xml_lines
-from mcp_fs.engine.documents.formats.office_lines import OfficeLines
+from mcp_fs.engine.documents.formats.markup.lines import LineBuilder, read_xml_lines
+from mcp_fs.engine.documents.formats.office.office_lines import OfficeLines
 
 __all__ = ["read_drawings"]
 

@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
-from mcp_fs.engine.documents.formats.drawings import read_drawings
-from mcp_fs.engine.documents.formats.lines import read_xml_lines
-from mcp_fs.engine.documents.formats.list_numbers import ListNumbers, read_list_numbers
-from mcp_fs.engine.documents.formats.office_lines import OfficeLines
-from mcp_fs.engine.documents.formats.package import (
+from mcp_fs.engine.documents.formats.markup.lines import read_xml_lines
+from mcp_fs.engine.documents.formats.markup.package import (
     find_links,
     find_main_part,
     find_related_parts,
     local_name,
     read_elements,
 )
+from mcp_fs.engine.documents.formats.office.drawings import read_drawings
+from mcp_fs.engine.documents.formats.office.list_numbers import ListNumbers, read_list_numbers
+from mcp_fs.engine.documents.formats.office.office_lines import OfficeLines
 
 __all__ = ["read_word"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from mcp_fs.engine.documents.formats.archives import Unreadable, Zip
-from mcp_fs.engine.documents.formats.lines import LineBuilder, read_xml_lines
-from mcp_fs.engine.documents.formats.package import local_name, read_elements
+from mcp_fs.engine.documents.formats.markup.lines import LineBuilder, read_xml_lines
+from mcp_fs.engine.documents.formats.markup.package import local_name, read_elements
 
 __all__ = ["read_open_document"]
 

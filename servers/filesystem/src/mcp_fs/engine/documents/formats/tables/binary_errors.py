@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from mcp_fs.engine.documents.formats.old_books import END, OLD_HEAD, old_records
+from mcp_fs.engine.documents.formats.tables.old_books import END, OLD_HEAD, old_records
 
 __all__ = [
     "Errors",

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from mcp_fs.engine.documents.formats.package import local_name
+from mcp_fs.engine.documents.formats.markup.package import local_name
 from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["FORMULAS", "Formula"]

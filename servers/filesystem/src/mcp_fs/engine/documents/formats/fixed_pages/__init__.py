@@ -1,0 +1,1 @@
+"""PDFs, whose words have places on pages and no order."""

@@ -1,0 +1,1 @@
+"""Tables: workbooks by calamine, with what it leaves out, and databases."""
