@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, BinaryIO
-from xml.parsers import expat
 
 from mcp_fs.engine.document_kinds import OLE
 from mcp_fs.engine.documents.formats.archives import (
@@ -27,12 +25,8 @@ from mcp_fs.engine.documents.formats.archives import (
     refuse_locked_package,
 )
 from mcp_fs.engine.documents.formats.markup.package import (
-    ElementHandler,
-    create_parser,
     find_main_part,
     find_related_parts,
-    local_name,
-    read_blocks,
     read_elements,
 )
 from mcp_fs.engine.documents.formats.tables.binary_errors import (
@@ -41,14 +35,14 @@ from mcp_fs.engine.documents.formats.tables.binary_errors import (
     read_old_errors,
     read_sheet_relations,
 )
+from mcp_fs.engine.documents.formats.tables.cell_areas import Area, cell_name, parse_area
 from mcp_fs.engine.documents.formats.tables.cell_looks import (
     CellLooks,
-    RaisedText,
     format_duration,
     read_cell_looks,
 )
-from mcp_fs.engine.documents.formats.tables.matching_elements import find_elements
 from mcp_fs.engine.documents.formats.tables.old_books import is_encrypted, read_book_stream
+from mcp_fs.engine.documents.formats.tables.sheet_xml import SheetXml, read_cells, read_comments
 from mcp_fs.engine.name_folding import fold_name
 
 __all__ = ["Workbook"]
@@ -57,65 +51,12 @@ _MAX_SECONDS = 4.5
 _ROWS_BETWEEN_LOOKS = 1000
 # Cells without anything that are written as tabs; more of them as the name of the next cell.
 _MOST_TABS = 8
-_LAST_COLUMN = 16_384
-_LAST_ROW = 1_048_576
 # From here on not every whole number has a double of its own.
 _EXACT_INTEGERS = 1 << 53
 # Excel shows no more, so that a sum of 0.1 and 0.2 is 0.3.
 _SHOWN_DIGITS = 15
-_LONG_NUMBER = re.compile(r"-?\d{16,}")
-_NEEDS_XML = rb"""\bt=["']e["']|<(?:\w+:)?f[\s/>]|>-?\d{16,}<"""
-_A1 = re.compile(r"\$?([A-Za-z]{0,3})\$?(\d{0,7})")
 _RANGE = re.compile(r"(?P<sheet>.+)!(?P<first>[A-Za-z$\d]+)(?::(?P<last>[A-Za-z$\d]+))?")
 _FORMULAS = "formulas"
-# What Excel writes before the text of a comment that has answers, for older programs.
-_THREAD_NOTICE = re.compile(r"\[Threaded comment\].*?Comment:\s*", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class _Area:
-    """Rows and columns of a sheet, from 1, the last included."""
-
-    first_row: int = 1
-    first_column: int = 1
-    last_row: int = _LAST_ROW
-    last_column: int = _LAST_COLUMN
-
-    def __str__(self) -> str:
-        return f"{_cell_name(self.first_row, self.first_column)}:{_cell_name(self.last_row, self.last_column)}"
-
-    def holds(self, row: int, column: int) -> bool:
-        return self.first_row <= row <= self.last_row and self.first_column <= column <= self.last_column
-
-
-@dataclass(slots=True)
-class _SheetXml:
-    """What the XML of a sheet tells beyond its values; cells by row and column, from 1.
-
-    Attributes:
-        texts: errors, what cells show in place of their value, and formulas whose value the file does not have.
-        formulas: with the sign before them.
-        comments: with their authors.
-    """
-
-    texts: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
-    formulas: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
-    comments: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
-
-    @property
-    def unstored(self) -> int:
-        """How many formulas have no value."""
-        return sum(self.texts.get(cell) == formula for cell, formula in self.formulas.items())
-
-    def within(self, area: _Area) -> _SheetXml:
-        """Return what concerns the cells of an area."""
-        return _SheetXml(
-            _select_cells(self.texts, area), _select_cells(self.formulas, area), _select_cells(self.comments, area)
-        )
-
-
-def _select_cells(texts: Mapping[tuple[int, int], str], area: _Area) -> dict[tuple[int, int], str]:
-    return {cell: text for cell, text in texts.items() if area.holds(*cell)}
 
 
 class Workbook:
@@ -146,7 +87,7 @@ class Workbook:
     def text(self) -> Iterator[str]:
         """Yield each sheet: a line for each row, its cells between tabs; what lies behind a gap with its name."""
         for name in self._book.sheet_names:
-            yield from self._read_sheet(name, _Area())
+            yield from self._read_sheet(name, Area())
 
     def part(self, name: str) -> Iterator[str] | None:
         """Return a sheet, a range as `Sheet1!A1:D20`, or the `formulas` of all sheets or of one.
@@ -164,12 +105,12 @@ class Workbook:
                 return self._list_formulas(sheet)
         sheet = self._find_sheet(name)
         if sheet is not None:
-            return self._read_sheet(sheet, _Area())
+            return self._read_sheet(sheet, Area())
         area = _RANGE.fullmatch(name)
         if area is not None:
             sheet = self._find_sheet(area["sheet"].strip("'"))
         if area is not None and sheet is not None:
-            return self._read_sheet(sheet, _parse_area(area["first"], area["last"] or area["first"]))
+            return self._read_sheet(sheet, parse_area(area["first"], area["last"] or area["first"]))
         if self._package is not None and name in self._package.names():
             return None
         raise MemberNotFound(f"is not in the workbook, whose sheets are {', '.join(self._book.sheet_names)}")
@@ -204,10 +145,10 @@ class Workbook:
             raise Unreadable(f"is damaged, or written in a way that is not read: {error}") from None
 
     def _find_sheet(self, name: str) -> str | None:
-        wanted = fold_name(name).casefold()
-        return next((sheet for sheet in self._book.sheet_names if fold_name(sheet).casefold() == wanted), None)
+        folded_name = fold_name(name).casefold()
+        return next((sheet for sheet in self._book.sheet_names if fold_name(sheet).casefold() == folded_name), None)
 
-    def _read_sheet(self, name: str, area: _Area) -> Iterator[str]:
+    def _read_sheet(self, name: str, area: Area) -> Iterator[str]:
         try:
             sheet = self._book.get_sheet_by_name(name)
         except (self._library.CalamineError, OSError) as error:
@@ -219,9 +160,9 @@ class Workbook:
         if bounds is not None:
             yield from self._write_rows(name, sheet, xml, bounds)
         for cell, comment in xml.comments.items():
-            yield f"[comment {_cell_name(*cell)}] {comment}\n"
+            yield f"[comment {cell_name(*cell)}] {comment}\n"
 
-    def _describe_sheet(self, name: str, bounds: _Area | None, xml: _SheetXml) -> Iterator[str]:
+    def _describe_sheet(self, name: str, bounds: Area | None, xml: SheetXml) -> Iterator[str]:
         """Yield what the head of a sheet says."""
         yield str(bounds or "empty")
         visible = self._library.SheetVisibleEnum.Visible
@@ -232,36 +173,26 @@ class Workbook:
         if xml.unstored:
             yield f"{xml.unstored:,} of them without a stored value"
 
-    def _write_rows(self, name: str, sheet: Any, xml: _SheetXml, bounds: _Area) -> Iterator[str]:
-        first_column = 1 + (sheet.start or (0, 0))[1]
-        rows = sheet.iter_rows()
-        by_row: dict[int, dict[int, str]] = {}
-        for (row, column), text in xml.texts.items():
-            by_row.setdefault(row, {})[column] = text
-        written = bounds.first_row - 1
-        for number in range(1, bounds.last_row + 1):
-            values = {first_column + at: _cell(value) for at, value in enumerate(next(rows, ())) if value != ""}
-            values |= by_row.get(number, {})
-            cells = {at: text for at, text in values.items() if text and bounds.holds(number, at)}
-            if not cells:
-                continue
-            if number - written > 2:
+    def _write_rows(self, name: str, sheet: Any, xml: SheetXml, bounds: Area) -> Iterator[str]:
+        previous = bounds.first_row - 1
+        for number, cells in _iterate_rows(sheet, xml, bounds):
+            if number - previous > 2:
                 yield f"[row {number}]\n"
             else:
-                yield "\n" * (number - written - 1)
+                yield "\n" * (number - previous - 1)
             yield _format_row(number, cells, bounds.first_column)
-            written = number
+            previous = number
             if number % _ROWS_BETWEEN_LOOKS == 0 and time.process_time() > self._deadline:
-                rest = _Area(number + 1, bounds.first_column, bounds.last_row, bounds.last_column)
+                remaining = Area(number + 1, bounds.first_column, bounds.last_row, bounds.last_column)
                 raise OutOfTime(
-                    f"cut after {_MAX_SECONDS:g} s at row {number:,} of {name}: the rest is `!/{name}!{rest}`"
+                    f"cut after {_MAX_SECONDS:g} s at row {number:,} of {name}: the rest is `!/{name}!{remaining}`"
                 )
 
     def _list_formulas(self, name: str) -> Iterator[str]:
         xml = self._read_xml(name)
         yield f"[formulas of {name}]\n"
         for (row, column), formula in xml.formulas.items():
-            yield f"{_cell_name(row, column)}\t{formula}\n"
+            yield f"{cell_name(row, column)}\t{formula}\n"
 
     def _read_looks(self, package: Zip, main: str) -> CellLooks:
         """Return how cells look, which all sheets share."""
@@ -269,9 +200,9 @@ class Workbook:
             self._looks = read_cell_looks(package, main)
         return self._looks
 
-    def _read_xml(self, name: str) -> _SheetXml:
+    def _read_xml(self, name: str) -> SheetXml:
         """Return what the XML of a sheet tells; of the binary formats, which have none, the errors."""
-        xml = _SheetXml()
+        xml = SheetXml()
         package = self._package
         if package is None:
             if len(self._old_errors) == len(self._book.sheet_names):
@@ -285,10 +216,10 @@ class Workbook:
         for element, attributes in read_elements(package.member(main)):
             part = targets.get(attributes.get("r:id", ""), "")
             if element == "sheet" and attributes.get("name") == name and part.endswith(".xml"):
-                xml = _read_cells(package, part, self._read_looks(package, main))
+                xml = read_cells(package, part, self._read_looks(package, main))
                 comments = find_related_parts(package, part, key="Type").get("comments")
                 if comments is not None:
-                    _read_comments(package, comments, xml)
+                    read_comments(package, comments, xml)
         return xml
 
 
@@ -304,7 +235,7 @@ def _read_part_errors(package: Zip, main: str, name: str) -> Errors:
     return read_binary_errors(read_all(part).read())
 
 
-def _bounds(sheet: Any, xml: _SheetXml, area: _Area) -> _Area | None:
+def _bounds(sheet: Any, xml: SheetXml, area: Area) -> Area | None:
     """Return the part of an area that has cells; None if it has none."""
     corners = [*xml.texts]
     if sheet.start is not None:
@@ -313,7 +244,7 @@ def _bounds(sheet: Any, xml: _SheetXml, area: _Area) -> _Area | None:
         return None
     rows = [row for row, _ in corners]
     columns = [column for _, column in corners]
-    bounds = _Area(
+    bounds = Area(
         max(min(rows), area.first_row),
         max(min(columns), area.first_column),
         min(max(rows), area.last_row),
@@ -324,20 +255,19 @@ def _bounds(sheet: Any, xml: _SheetXml, area: _Area) -> _Area | None:
     return bounds
 
 
-def _parse_area(first: str, last: str) -> _Area:
-    """Return the area between two cells, columns or rows.
-
-    Raises:
-        MemberNotFound: one is none of those.
-    """
-    corners: list[tuple[int, int]] = []
-    for corner in (first, last):
-        match = _A1.fullmatch(corner)
-        if match is None or not (match[1] or match[2]):
-            raise MemberNotFound(f"has no range `{first}:{last}`: write it as `A1:D20`, `A:D` or `1:20`")
-        corners.append((int(match[2] or 0), _column_number(match[1])))
-    (top, left), (bottom, right) = corners
-    return _Area(top or 1, left or 1, bottom or _LAST_ROW, right or _LAST_COLUMN)
+def _iterate_rows(sheet: Any, xml: SheetXml, bounds: Area) -> Iterator[tuple[int, dict[int, str]]]:
+    """Iterate the rows of an area that are not empty: the number of each, and its texts by column."""
+    first_column = 1 + (sheet.start or (0, 0))[1]
+    rows = sheet.iter_rows()
+    texts_by_row: dict[int, dict[int, str]] = {}
+    for (row, column), text in xml.texts.items():
+        texts_by_row.setdefault(row, {})[column] = text
+    for number in range(1, bounds.last_row + 1):
+        values = {column: _cell(value) for column, value in enumerate(next(rows, ()), first_column) if value != ""}
+        values |= texts_by_row.get(number, {})
+        cells = {column: text for column, text in values.items() if text and bounds.holds(number, column)}
+        if cells:
+            yield number, cells
 
 
 def _format_row(number: int, cells: dict[int, str], first_column: int) -> str:
@@ -345,7 +275,7 @@ def _format_row(number: int, cells: dict[int, str], first_column: int) -> str:
     next_column = first_column
     for column, text in sorted(cells.items()):
         if column - next_column > _MOST_TABS:
-            parts.append(f"[{_cell_name(number, column)}] {text}")
+            parts.append(f"[{cell_name(number, column)}] {text}")
         else:
             parts += [""] * (column - next_column)
             parts.append(text)
@@ -365,193 +295,3 @@ def _cell(value: object) -> str:
     if isinstance(value, str):
         return " ".join(value.split())
     return str(value)
-
-
-def _cell_name(row: int, column: int) -> str:
-    letters = ""
-    while column:
-        column, digit = divmod(column - 1, 26)
-        letters = chr(65 + digit) + letters
-    return f"{letters}{row}"
-
-
-def _parse_cell(name: str) -> tuple[int, int] | None:
-    """Return the row and column of a cell by its name; None if that is none."""
-    match = _A1.fullmatch(name)
-    if match is None or not (match[1] and match[2]):
-        return None
-    return int(match[2]), _column_number(match[1])
-
-
-def _column_number(letters: str) -> int:
-    number = 0
-    for letter in letters.upper():
-        number = number * 26 + ord(letter) - 64
-    return number
-
-
-class _CellReader:
-    """Takes from the XML of a sheet what its values do not tell.
-
-    Attributes:
-        are_by_order: whether a cell has no name, so that those before it say where it is.
-    """
-
-    def __init__(self, looks: CellLooks, xml: _SheetXml) -> None:
-        self.are_by_order = False
-        self._looks = looks
-        self._xml = xml
-        self._style = ""
-        self._row = 0
-        self._column = 0
-        self._kind = ""
-        self._formula: str | None = None
-        self._shared = ""
-        self._value = ""
-        self._element = ""
-        self._bases: dict[str, str] = {}
-        self._inline_text: RaisedText | None = None
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self._inline_text is not None:
-            self._inline_text.start(name, attributes)
-            return
-        self._element = local_name(name)
-        match self._element:
-            case "row":
-                self._row = int(attributes.get("r", self._row + 1))
-                self._column = 0
-            case "c":
-                self._start_cell(attributes)
-            case "f":
-                self._formula = ""
-                self._shared = attributes.get("si", "")
-            case "is":
-                self._inline_text = RaisedText()
-            case _:
-                pass
-
-    def _start_cell(self, attributes: Mapping[str, str]) -> None:
-        self._column += 1
-        place = _parse_cell(attributes.get("r", ""))
-        if place is not None:
-            self._row, self._column = place
-        else:
-            self.are_by_order = True
-        self._kind = attributes.get("t", "n")
-        self._style = attributes.get("s", "")
-        self._formula = None
-        self._value = ""
-
-    def text(self, data: str) -> None:
-        if self._inline_text is not None:
-            self._inline_text.text(data)
-        elif self._element == "f" and self._formula is not None:
-            self._formula += data
-        elif self._element == "v":
-            self._value += data
-
-    def end(self, name: str) -> None:
-        self._element = ""
-        if self._inline_text is not None and local_name(name) == "is":
-            self._end_inline_text(self._inline_text)
-        elif self._inline_text is not None:
-            self._inline_text.end(name)
-        elif local_name(name) == "c":
-            self._end_cell()
-
-    def _end_inline_text(self, text: RaisedText) -> None:
-        if text.has_raised:
-            self._xml.texts[self._row, self._column] = text.take()
-        self._inline_text = None
-
-    def _end_cell(self) -> None:
-        place = (self._row, self._column)
-        if self._formula is not None:
-            self._xml.formulas[place] = self._written_formula()
-            # An empty text is stored as an empty value.
-            if not self._value and self._kind != "str":
-                self._xml.texts[place] = self._xml.formulas[place]
-        if self._kind == "e" or (self._kind == "n" and _LONG_NUMBER.fullmatch(self._value)):
-            self._xml.texts[place] = self._value
-        look = self._looks.text_of(self._kind, self._style, self._value)
-        if look is not None:
-            self._xml.texts[place] = look
-
-    def _written_formula(self) -> str:
-        """Return the formula of a cell; of one that shares it with others, the name of the cell that has it."""
-        if self._formula:
-            if self._shared:
-                self._bases.setdefault(self._shared, _cell_name(self._row, self._column))
-            return "=" + " ".join(self._formula.split())
-        return f"= as {self._bases.get(self._shared, 'another cell')}, moved here"
-
-
-def _read_cells(package: Zip, part: str, looks: CellLooks) -> _SheetXml:
-    pattern = re.compile(b"|".join([_NEEDS_XML, looks.pattern()]))
-    xml = _SheetXml()
-    cells = _CellReader(looks, xml)
-    _parse(cells, (element for _, element in find_elements(package.member(part), b"c", pattern)))
-    if not cells.are_by_order:
-        return xml
-    xml = _SheetXml()
-    _parse(_CellReader(looks, xml), read_blocks(package.member(part)))
-    return xml
-
-
-def _parse(handler: ElementHandler, pieces: Iterable[bytes]) -> None:
-    parser = create_parser(handler)
-    try:
-        for piece in pieces:
-            parser.Parse(piece)
-    except (expat.ExpatError, ValueError) as error:
-        raise Unreadable(f"is damaged: {error}") from None
-
-
-class _CommentReader:
-    """Takes the comments of a sheet from their part."""
-
-    def __init__(self) -> None:
-        self.comments: dict[tuple[int, int], str] = {}
-        self._cell = (0, 0)
-        self._text = ""
-        self._authors: list[str] = []
-        self._author = 0
-        self._element = ""
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        self._element = local_name(name)
-        match self._element:
-            case "author":
-                self._authors.append("")
-            case "comment":
-                self._author = int(attributes.get("authorId", "0"))
-                self._cell = _parse_cell(attributes.get("ref", "")) or (0, 0)
-                self._text = ""
-            case _:
-                pass
-
-    def text(self, data: str) -> None:
-        if self._element == "author":
-            self._authors[-1] += data
-        elif self._element == "t":
-            self._text += data
-
-    def end(self, name: str) -> None:
-        self._element = ""
-        if local_name(name) == "comment":
-            self._end_comment()
-
-    def _end_comment(self) -> None:
-        """Name the author, unless that is the number of a thread or the text begins with it."""
-        text = " ".join(_THREAD_NOTICE.sub("", self._text).split())
-        author = "".join(self._authors[self._author : self._author + 1])
-        if author and not author.startswith("tc=") and not text.startswith(author):
-            text = f"{author}: {text}"
-        self.comments[self._cell] = text
-
-
-def _read_comments(package: Zip, part: str, xml: _SheetXml) -> None:
-    comments = _CommentReader()
-    _parse(comments, read_blocks(package.member(part)))
-    xml.comments |= comments.comments
