@@ -137,6 +137,21 @@ async def test_what_is_raised_is_no_digit_of_the_number_before_it(tmp_path: Path
     assert (await read(tmp_path, "a.xlsx"))[1] == "1,234²\t10⁶"
 
 
+@pytest.mark.reported("joshy/striprtf#63")
+@pytest.mark.reported("erdomke/RtfPipe#82")
+@pytest.mark.reported("jgm/pandoc#8170")
+async def test_rich_text_has_its_numbers_its_raised_digits_and_its_notes(tmp_path: Path) -> None:
+    lines = (
+        r"{\listtext\pard\plain\f0 10.\tab}\pard\ls23\ilvl0 Trade\par",
+        r"10{\rtlch\fcs1 \super\insrsid1 -6} of 1,234{\super 2}{\super 3} and 5\super th\nosupersub  x{\super 2}7\par",
+        r"Price 100{\super\chftn}{\footnote \pard {\super\chftn} As {\b agreed} \{x\}.} euros, 10{\super 6}\par",
+    )
+    (tmp_path / "a.rtf").write_text(r"{\rtf1\ansi\ansicpg1252 " + "\n".join(lines) + "}", "utf-8")
+    assert await read(tmp_path, "a.rtf") == [
+        "10.\tTrade", "10⁻⁶ of 1,234²³ and 5th x27", "Price 100 euros, 10⁶", "", "[notes]", "1 As agreed {x}.",
+    ]  # fmt: skip
+
+
 @pytest.mark.reported("hrushikeshrv/docxlatex#5")
 @pytest.mark.reported("higebu/3gpp-mcp#141")
 @pytest.mark.reported("microsoft/markitdown#2445")
