@@ -120,6 +120,16 @@ async def test_an_edit_that_makes_a_file_longer_keeps_its_end(tmp_path: Path) ->
     assert file.read_text("utf-8") == text
 
 
+@pytest.mark.reported("langchain-ai/deepagents#3031")
+async def test_an_edit_that_expects_a_last_line_end_is_told_that_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo", "utf-8")
+    async with serving(tmp_path) as client:
+        for old_text, is_told in (("two\n", True), ("one\ntwo\n", True), ("one\ntwO", False), ("onE\n", False)):
+            edit = {"old_text": old_text, "new_text": "2\n"}
+            failed, said = await call(client, "edit_file", path="a.txt", edits=[edit])
+            assert failed and ("without a line end" in said) == is_told, said
+
+
 @pytest.mark.reported("MarcusJellinghaus/mcp-workspace#96")
 @pytest.mark.reported("mario-andreschak/FLUJO#187")
 @pytest.mark.reported("Digital-Process-Tools/claude-supertool#1049")

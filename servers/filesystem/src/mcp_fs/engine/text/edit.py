@@ -234,7 +234,10 @@ def describe_nearest(text: str, missing_text: str, cancel: CancelToken) -> str:
     if start is None:
         return "Nothing there is like it; read the file again."
     quoted_lines = "".join(lines[start : start + min(len(sought), 12)]).replace("\r\n", "\n").rstrip("\n")
-    return f"The nearest is at line {start + 1}; copy it exactly, blanks included:\n{quoted_lines[:1500]}"
+    end = ""
+    if start + len(sought) >= len(lines) and lines[-1] == lines[-1].rstrip("\r\n") and missing_text.endswith("\n"):
+        end = ", and without a line end, which the last line has not"
+    return f"The nearest is at line {start + 1}; copy it exactly, blanks included{end}:\n{quoted_lines[:1500]}"
 
 
 def unified_diff(
