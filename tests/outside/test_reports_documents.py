@@ -441,6 +441,29 @@ async def test_charts_diagrams_groups_and_comments_of_a_slide_are_read(tmp_path:
     assert await read(tmp_path, "a.docx") == ["text", "", *table, "[chart]", " | US", " | LA | NY", " | 1 | 2"]
 
 
+@pytest.mark.reported("genspark-ai/genoffice#456")
+@pytest.mark.reported("awslabs/ferret-scan#188")
+async def test_slides_are_those_of_the_show_each_with_its_own_notes(tmp_path: Path) -> None:
+    def text(words: str) -> str:
+        return f"<sld><p><r><t>{words}</t></r></p></sld>"
+
+    slides = '<sldId r:id="r10"/><sldId r:id="r1"/>'
+    more = {
+        "ppt/presentation.xml": f'<presentation xmlns:r="{OFFICE}">{slides}</presentation>',
+        "ppt/_rels/presentation.xml.rels": relations(
+            ("r10", "slide", "slides/slide10.xml"), ("r1", "slide", "slides/slide1.xml")
+        ),
+        "ppt/slides/slide2.xml": text("Orphan"),
+        "ppt/slides/slide10.xml": text("Summary"),
+        "ppt/slides/_rels/slide1.xml.rels": relations(("n", "notesSlide", "../notesSlides/notesSlide7.xml")),
+        "ppt/notesSlides/notesSlide7.xml": text("say it"),
+        "ppt/notesMasters/notesMaster1.xml": text("Click to edit"),
+    }
+    write_slides(tmp_path / "a.pptx", text("Intro"), more)
+    lines = ["[slide 1]", "Summary", "[slide 2]", "Intro", "[notes]", "say it"]
+    assert await read(tmp_path, "a.pptx") == lines
+
+
 @pytest.mark.reported("tidyverse/readxl#389")
 @pytest.mark.reported("ExcelDataReader/ExcelDataReader#675")
 @pytest.mark.reported("shuchkin/simplexlsx#97")

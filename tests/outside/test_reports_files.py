@@ -120,6 +120,50 @@ async def test_an_edit_that_makes_a_file_longer_keeps_its_end(tmp_path: Path) ->
     assert file.read_text("utf-8") == text
 
 
+@pytest.mark.reported("anthropics/claude-code#62723")
+@pytest.mark.reported("anomalyco/opencode#49600")
+@pytest.mark.reported("github/copilot-cli#3732")
+async def test_an_edit_keeps_the_bytes_of_the_rest_whatever_their_encoding(tmp_path: Path) -> None:
+    files = {
+        "latin.c": (b"const x = 1;\n// caf\xe9 note\n", "x = 1", "x = 2"),
+        "japan.ini": ("設定=値\n名前=テスト\n".encode("cp932"), "テスト", "試験"),
+        "mixed.log": (b"first line\nbad \xff\xfe\x80 bytes \xc3\xa9\n", "first", "1st"),
+    }
+    async with serving(tmp_path) as client:
+        for name, (data, old_text, new_text) in files.items():
+            (tmp_path / name).write_bytes(data)
+            edit = {"old_text": old_text, "new_text": new_text}
+            failed, said = await call(client, "edit_file", path=name, edits=[edit])
+            encoding = "cp932" if name == "japan.ini" else "ascii"
+            assert not failed, said
+            assert (tmp_path / name).read_bytes() == data.replace(old_text.encode(encoding), new_text.encode(encoding))
+        before = (tmp_path / "latin.c").read_bytes()
+        edit = {"old_text": "x = 2", "new_text": "x = 日本"}
+        failed, said = await call(client, "edit_file", path="latin.c", edits=[edit])
+        assert failed and "`日` can't be written in latin-1" in said and (tmp_path / "latin.c").read_bytes() == before
+
+
+@pytest.mark.reported("langchain-ai/deepagents#5589")
+@pytest.mark.reported("MoonshotAI/kimi-cli#2631")
+@pytest.mark.parametrize("replace_all", [True, False])
+async def test_an_empty_old_text_changes_nothing(replace_all: bool, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("abc\n", "utf-8")
+    async with serving(tmp_path) as client:
+        edit = {"old_text": "", "new_text": "X", "replace_all": replace_all}
+        assert (await call(client, "edit_file", path="a.txt", edits=[edit]))[0]
+        assert (await call(client, "replace_text", glob="a.txt", replacements={"": "X"}))[0]
+    assert (tmp_path / "a.txt").read_text("utf-8") == "abc\n"
+
+
+@pytest.mark.reported("defilantech/LLMKube#1487")
+@pytest.mark.reported("anthropics/claude-code#78827")
+async def test_a_match_in_a_line_of_a_megabyte_is_shown_with_what_is_around_it(tmp_path: Path) -> None:
+    (tmp_path / "three.min.js").write_text(f"{'x' * 600_000}needle{'y' * 500_000}\n", "utf-8")
+    async with serving(tmp_path) as client:
+        _, said = await call(client, "search_text", pattern="needle")
+        assert "xneedley" in said and "[cut: 1,100,006 bytes]" in said and len(said) < 2000
+
+
 @pytest.mark.reported("langchain-ai/deepagents#3031")
 async def test_an_edit_that_expects_a_last_line_end_is_told_that_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo", "utf-8")
