@@ -278,6 +278,20 @@ async def test_readings_do_not_part_words_and_wrapped_text_is_there(tmp_path: Pa
     assert await read(tmp_path, "a.epub") == ["漢字体", "next", ""]
 
 
+@pytest.mark.reported("matthewwithanm/python-markdownify#49")
+async def test_paragraphs_in_the_cells_of_a_page_do_not_break_its_rows(tmp_path: Path) -> None:
+    def row(*cells: str) -> str:
+        return f"<tr>{''.join(f'<td><p class=MsoNormal>{cell}</p></td>' for cell in cells)}</tr>"
+
+    rows = row("Region", "2025<br>to May", "2026") + row("", "<b>1</b></p><p>2", "3")
+    beside = row("Dear <p>reader,", "long " * 80) + row("alone</p><p>here", "")
+    page = f"<table>{rows}</table><p>text</p><table>{beside}<tr><td><p>a</p><td><p>b</p></table>"
+    (tmp_path / "a.eml").write_text(f"Content-Type: text/html\n\n{page}", "utf-8")
+    lines = [line for line in await read(tmp_path, "a.eml") if line]
+    assert lines[:3] == ["Region\t2025 to May\t2026", "\t1 2\t3", "text"]
+    assert lines[3:5] == ["Dear", "reader,"] and lines[-3:] == ["alone", "here", "a\tb"]
+
+
 def table_cell(text: str, properties: str = "") -> str:
     return f"<tc><tcPr>{properties}</tcPr><p>{run(text)}</p></tc>"
 

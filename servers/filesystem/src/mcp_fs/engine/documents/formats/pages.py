@@ -17,8 +17,13 @@ from mcp_fs.engine.documents.formats.raised import raise_text
 
 __all__ = ["read_epub", "read_html"]
 
-# Marks a line that a row of a table begins, whose first cell may be empty.
+# Marks where a row of a table begins and ends.
 _ROW = "\x1e"
+_ROW_END = "\x1f"
+# A row without another table in it.
+_INNERMOST_ROW = re.compile(f"{_ROW}([^{_ROW}{_ROW_END}]*){_ROW_END}")
+# Longer ones are parts of a page that a table sets beside each other.
+_MAX_CELL_LENGTH = 300
 _MOST_COLUMNS = 100
 
 
@@ -73,12 +78,14 @@ class _Table:
     Attributes:
         column: the one that the next cell of the row takes, if no cell above covers it.
         written: how many columns the line has.
+        is_in_row: whether a row has begun that has not ended.
         covered: for how many more rows cells above cover a column.
     """
 
     column: int = 0
     written: int = 0
     covered: dict[int, int] = field(default_factory=dict[int, int])
+    is_in_row: bool = False
 
     def start_row(self) -> None:
         for column in self.covered:
@@ -148,8 +155,15 @@ class _PageParser(HTMLParser):
         if tag == "table":
             self._tables.append(_Table())
         elif tag == "tr" and self._tables:
+            self._end_row()
             self._tables[-1].start_row()
+            self._tables[-1].is_in_row = True
             self.parts.append(_ROW)
+
+    def _end_row(self) -> None:
+        if self._tables and self._tables[-1].is_in_row:
+            self._tables[-1].is_in_row = False
+            self.parts.append(_ROW_END)
 
     def _start_cell(self, attributes: Mapping[str, str | None]) -> None:
         if not self._tables:
@@ -181,6 +195,8 @@ class _PageParser(HTMLParser):
                 self._end_formula()
             return
         self._end_marks(tag)
+        if tag in ("tr", "table"):
+            self._end_row()
         if tag in self._SILENT:
             self._silent = max(0, self._silent - 1)
         elif tag == "sup":
@@ -217,7 +233,8 @@ def read_html(text: str) -> Iterator[str]:
     page = _PageParser()
     page.feed(text)
     page.close()
-    for line in re.split(r"\n+", "".join(page.parts)):
+    lines = _INNERMOST_ROW.sub(_write_row, "".join(page.parts)).replace(_ROW_END, "")
+    for line in re.split(r"\n+", lines):
         cells = re.sub(r" *\t *", "\t", line.strip(" ")).replace("\xa0", " ")
         if cells.startswith(_ROW):
             text = cells.replace(_ROW, "").lstrip(" ").rstrip("\t")
@@ -225,6 +242,14 @@ def read_html(text: str) -> Iterator[str]:
             text = cells.lstrip("\t")
         if text:
             yield text + "\n"
+
+
+def _write_row(row: re.Match[str]) -> str:
+    """Return a row on one line, if it has several short cells."""
+    cells = [" ".join(cell.split()) for cell in row[1].split("\t")]
+    if sum(map(bool, cells)) < 2 or max(map(len, cells)) > _MAX_CELL_LENGTH:
+        return row[0]
+    return _ROW + "\t".join(cells)
 
 
 def _span(value: str | None) -> int:
