@@ -373,3 +373,17 @@ def test_a_workbook_that_is_damaged_inside_is_refused(tmp_path: Path) -> None:
     fill(tmp_path, {"b.xlsx": _with_member(book, "xl/worksheets/sheet1.xml", "<worksheet><c><f>1</f>")})
     with pytest.raises(Invalid, match="is damaged"):
         read(tmp_path, "b.xlsx")
+
+
+def test_an_old_workbook_that_is_damaged_is_refused_and_mends_nothing() -> None:
+    whole = xls({(0, 0): 3.0}, text="Old", code_page=1252, number_format=(50, "000"))
+    chooser = random.Random(7)
+    for _ in range(60):
+        damaged = bytearray(whole[: chooser.randrange(512, len(whole))])
+        for _ in range(20):
+            damaged[chooser.randrange(len(damaged))] = chooser.randrange(256)
+        try:
+            text = "".join(workbook_reader.Workbook(io.BytesIO(bytes(damaged))).text())
+        except archives.Unreadable:
+            continue
+        assert text.startswith("[sheet ")

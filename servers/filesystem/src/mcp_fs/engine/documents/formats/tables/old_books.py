@@ -61,7 +61,7 @@ def read_book_stream(file: BinaryIO) -> bytes:
         if mended_book != book:
             container.write_stream(name, mended_book)
         return mended_book
-    except OSError:
+    except (OSError, ValueError, LookupError):  # of a file that is cut off, whose stream can't be written whole
         return b""
 
 
