@@ -2,7 +2,7 @@
 
 from mcp_fs.models.formatting import escape_line_breaks, format_size, is_one_line, pluralize
 from mcp_fs.models.listing import Comparison, Entry, FileInfo, FolderPage, Tree
-from mcp_fs.models.reading import FileSlices, FullContents, Media, TextSlice
+from mcp_fs.models.reading import FileSlices, FileTexts, FullContents, Media, TextSlice
 from mcp_fs.models.searching import FilePage, Match, MatchCounts, MatchedFile, Matches, MatchTotal
 from mcp_fs.models.undoing import UndoResult, UndoStep, UndoStepPage
 from mcp_fs.models.writing import (
@@ -23,6 +23,7 @@ __all__ = [
     "FileInfo",
     "FilePage",
     "FileSlices",
+    "FileTexts",
     "FolderPage",
     "FullContents",
     "Match",

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.calling.results import TextResult
+from mcp_batteries.server.calling.results import TextResult, to_compact_json
 from mcp_fs.models.formatting import escape_line_breaks, pluralize
 
-__all__ = ["FileSlices", "FullContents", "Media", "TextSlice"]
+__all__ = ["FileSlices", "FileTexts", "FullContents", "Media", "TextSlice"]
+
+_MAX_FAILURES_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,11 @@ class TextSlice(TextResult):
     has_undecodable: bool
     lacks_final_newline: bool
     hash: str | None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some of the lines that were asked for are missing."""
+        return any(place is not None for place in (self.next_line, self.next_column, self.requested_tail))
 
     @property
     def status(self) -> str:
@@ -137,6 +144,28 @@ class FileSlices(TextResult):
         if outcome.body and not outcome.body.endswith("\n"):
             text += "\n"
         return text
+
+
+@dataclass(frozen=True, slots=True)
+class FileTexts(TextResult):
+    """Several files as rows for a script, none of them cut.
+
+    Attributes:
+        failures: names of those that could not be read, each with the reason.
+    """
+
+    texts: Sequence[TextSlice]
+    failures: Sequence[tuple[str, Problem]]
+
+    def text(self) -> str:
+        # By this word a script knows a table.
+        head = f"rows: {pluralize(len(self.texts), 'file')}"
+        if self.failures:
+            named = [f"{name}: {problem.failure}" for name, problem in self.failures[:_MAX_FAILURES_NAMED]]
+            head += f"; {len(self.failures):,} not read: {escape_line_breaks(' '.join(named))}"
+        rows = [["path", "encoding", "text"]]
+        rows += [[text.path, text.encoding, text.body] for text in self.texts]
+        return "\n".join([f"[{head}]", *map(to_compact_json, rows)])
 
 
 @dataclass(frozen=True, slots=True)

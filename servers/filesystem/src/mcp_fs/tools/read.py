@@ -21,6 +21,7 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.errors import Invalid
+from mcp_batteries.scripts.answer_form import is_answering_rows
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.fields import Cursor, Limit
@@ -35,8 +36,8 @@ from mcp_fs.engine.reading.entry_info import read_info
 from mcp_fs.engine.reading.file_names import find_named_files
 from mcp_fs.engine.reading.page_cache import run_where_quickest
 from mcp_fs.engine.reading.samples import read_samples
-from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page, read_pages
-from mcp_fs.models import Comparison, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
+from mcp_fs.engine.reading.text_page import LineIndex, PageRequest, read_page, read_pages, read_whole
+from mcp_fs.models import Comparison, FileInfo, FileSlices, FileTexts, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy.path_arguments import FileName, GlobName, PathArguments
 from mcp_fs.tools.arguments import PageByteLimit, PositiveInteger, ReadPath, StartPaths
 from mcp_fs.tools.views import MEDIA, TREE
@@ -54,6 +55,7 @@ __all__ = [
 _MAX_FILES = 50
 # No model reads each of them.
 _MAX_FILES_OF_SCRIPT = 1000
+_MAX_ROWS_OF_SCRIPT = 20_000
 _MIN_TREE_BYTES = 1000
 
 
@@ -91,8 +93,8 @@ async def read_text(
 
     Documents (docx, pdf, msg ...), databases and Parquet come as text, pages of a PDF by `a.pdf!/3-9`, files in
     archives by `a.zip!/b.txt`: `[page 1 of 3]`, `[sheet NAME, A1:E9]` and rows with tabs, `[cell 3, code]`, Word tables
-    `a | b`. In scripts `.rows()` of CSV (`;` or tabs too) or a sheet gives objects of texts. Several files:
-    `read_files`.
+    `a | b`. In scripts texts keep CRLF, no BOM; `.rows()` of CSV (`;` or tabs too) or a sheet gives objects of
+    texts. Several files: `read_files`.
     """
     last_line = _choose_last_line(start_line, end_line, head, tail)
     if tail and (start_column or 1) > 1:
@@ -108,6 +110,8 @@ async def read_text(
 
 
 def _max_files() -> int:
+    if is_answering_rows():
+        return _MAX_ROWS_OF_SCRIPT
     if is_answering_script():
         return _MAX_FILES_OF_SCRIPT
     return _MAX_FILES
@@ -148,12 +152,15 @@ def read_files(
     ],
     line_numbers: bool = False,
     max_bytes: PageByteLimit = DEFAULT_PAGE_BYTES,
-) -> FileSlices:
+) -> FileSlices | FileTexts:
     """Read up to 50 text files, or lines of them: `a.py:10-40`, `*.log:-9` (the last); `max_bytes` is shared.
 
-    Each stands below `=== PATH [FACTS]`; one that fails does not stop the others. One file: `read_text`.
+    Each stands below `=== PATH [FACTS]`; one that fails does not stop the others. In scripts `.all` gives {path,
+    encoding, text} of any number. One file: `read_text`.
     """
     files = find_named_files(paths, _max_files(), cancel)
+    if is_answering_rows():
+        return read_whole(files, line_numbers, index, cancel)
     return read_pages(files, PageRequest(max_bytes=max_bytes, line_numbers=line_numbers), index, cancel)
 
 
@@ -168,7 +175,7 @@ def read_media(
 ) -> list[ContentBlock]:
     """Read an image, a sound, a `page` of a PDF as a picture, or another binary file.
 
-    Large images are scaled down. For text, that of a PDF too, use `read_text`.
+    For text, that of a PDF too, use `read_text`.
     """
     blocks: list[ContentBlock] = []
     for media in media_reader.read_media(path, page, cancel):
@@ -199,7 +206,8 @@ def read_diff(
 async def get_info(*, path: ReadPath) -> FileInfo:
     """Get as JSON kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
 
-    Of a photo also pixels, date and camera. Follows links (`link_to`). A folder's entries: `list_directory`.
+    Of a photo also pixels, date and camera. Follows links (`link_to`). In scripts: `.data`. A folder's
+    entries: `list_directory`.
     """
     return await run_where_quickest(path, lambda cancel: read_info(path, cancel))
 
@@ -217,7 +225,7 @@ async def list_directory(
 ) -> FolderPage:
     """List one folder's entries: name, size and time with tabs between; `sort` puts the largest or newest first.
 
-    Unlike other tools with hidden and git-ignored ones. For levels below use `list_tree`.
+    With hidden and git-ignored ones. For levels below use `list_tree`.
     """
     if len(path) > 1:
         return await run_in_thread(lambda cancel: list_roots(path))
@@ -247,10 +255,7 @@ def list_tree(
     include_ignored: bool = False,
     samples: Annotated[
         bool,
-        Field(
-            description="For a first look, by kind of file: a line of each form, or of CSV each column's values, "
-            "counted."
-        ),
+        Field(description="First look by kind of file: a line of each form, of CSV each column's values, counted."),
     ] = False,
     max_bytes: Annotated[int, Field(le=64_000), AfterValidator(_raise_tree_bytes)] = DEFAULT_PAGE_BYTES,
 ) -> Tree:

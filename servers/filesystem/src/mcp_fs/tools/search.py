@@ -90,7 +90,7 @@ def _max_line_bytes() -> int:
 def search_text(
     cancel: CancelToken,
     *,
-    pattern: Annotated[FreeText, Field(description="RE2: no look-around, no back-references; `\\n` goes over lines.")],
+    pattern: Annotated[FreeText, Field(description="RE2: no look-around; `\\n` goes over lines.")],
     path: StartPaths = default("."),
     literal: bool = False,
     ignore_case: bool = False,
@@ -104,12 +104,12 @@ def search_text(
     ] = None,
     file_type: Annotated[FreeText | None, Field(description="py, ts, ...")] = None,
     files_only: bool = False,
-    count_only: Annotated[bool, Field(description="How many lines match, in all and by file.")] = False,
+    count_only: Annotated[bool, Field(description="Lines that match, in all and by file.")] = False,
     only_matching: Annotated[
         bool,
         Field(
             description="Each text that matched, or its named groups, once, behind its count and a tab; a group `sum`, "
-            "as people write it (`1.494,69 €`, `(12)`), is added up, and so is its product with a group `times`."
+            "as people write it (`1.494,69 €`, `(12)`), is added up, and its product with a `times`."
         ),
     ] = False,
     include_hidden: bool = False,

@@ -165,7 +165,8 @@ def edit_file(
 ) -> EditResult:
     """Replace exact pieces of a text file, in order, all or none; says at which lines.
 
-    Encoding and line ends are kept; of a notebook it takes what `read_text` shows. Several files: `edit_files`.
+    Encoding and line ends are kept (write `\\n`); of a notebook it takes what `read_text` shows. Several files:
+    `edit_files`.
     """
     replacements = [Replacement(edit.old_text, edit.new_text, edit.replace_all, edit.lookalike) for edit in edits]
     edit_pieces = partial(file_edits.replace_pieces, path, replacements, dry_run=dry_run, expected_hash=expected_hash)
@@ -243,8 +244,8 @@ def replace_text(
     encoding: Annotated[
         FreeText | None,
         Field(
-            description="Convert text files not yet in it: `utf-8`, with BOM `utf-8-sig`; `cp1250>utf-8`, where "
-            "valid UTF-8 is read as such."
+            description="Convert text files not yet in it: `utf-8`, with BOM `utf-8-sig`; `cp1250>utf-8` (but for "
+            "valid UTF-8)."
         ),
     ] = None,
     dry_run: DryRun = False,

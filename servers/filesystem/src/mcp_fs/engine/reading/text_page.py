@@ -21,10 +21,10 @@ from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_fs.engine.documents.source import open_content
 from mcp_fs.engine.text.encodings import content_hash, is_text
 from mcp_fs.engine.text.lines import MAX_CHARACTER_BYTES, Lines
-from mcp_fs.models import FileSlices, TextSlice, pluralize
+from mcp_fs.models import FileSlices, FileTexts, TextSlice, pluralize
 from mcp_fs.policy import ReadablePath
 
-__all__ = ["MAX_PAGE_BYTES", "LineIndex", "NamedFile", "PageRequest", "read_page", "read_pages"]
+__all__ = ["MAX_PAGE_BYTES", "LineIndex", "NamedFile", "PageRequest", "read_page", "read_pages", "read_whole"]
 
 _MAX_HASHED_BYTES = 8 * 1024 * 1024  # takes about as many milliseconds, once for each version of a file
 _QUICKLY_HASHED_BYTES = 64 * 1024  # hashed in less time than it takes to be sure of a hash that is known
@@ -194,6 +194,33 @@ def read_pages(files: Sequence[NamedFile], request: PageRequest, index: LineInde
         remaining_bytes = max(0, remaining_bytes - page.bytes_shown)
         outcomes.append((file.name, page))
     return FileSlices(tuple(outcomes))
+
+
+def read_whole(files: Sequence[NamedFile], line_numbers: bool, index: LineIndex, cancel: CancelToken) -> FileTexts:
+    """Return several files, or lines of them, with nothing cut.
+
+    Raises:
+        TooLarge: they are more than can be returned.
+        Problem: none of them can be read.
+    """
+    remaining_bytes = MAX_PAGE_BYTES
+    texts: list[TextSlice] = []
+    failures: list[tuple[str, Problem]] = []
+    for file in files:
+        cancel.check()
+        request = PageRequest(max_bytes=max(remaining_bytes, 1), line_numbers=line_numbers, with_hash=False)
+        try:
+            page = _read_named(file, request, index, cancel)
+        except Problem as problem:
+            failures.append((file.name, problem))
+            continue
+        if page.is_cut:
+            raise TooLarge(f"The files have more than {MAX_PAGE_BYTES:,} bytes.", "Read some after the others.")
+        remaining_bytes -= page.bytes_shown
+        texts.append(page)
+    if not texts and failures:
+        raise failures[0][1]
+    return FileTexts(texts, failures)
 
 
 def _read_named(file: NamedFile, request: PageRequest, index: LineIndex, cancel: CancelToken) -> TextSlice:
