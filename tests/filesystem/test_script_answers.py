@@ -70,6 +70,15 @@ async def test_files_are_never_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert lines[-3:] == ["3", failure, failure]
 
 
+async def test_files_read_alike_have_one_remark(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{number}.txt": f"{number}\n" for number in range(3)})
+    script = """
+        const remarks = find_files({glob: "*.txt"}).lines().map((path) => read_text({path}).remark);
+        print([...new Set(remarks)], get_info({path: "0.txt"}).data.hash.length);
+    """
+    assert (await run(tmp_path, script))[-1] == '["[line 1 of 1]"] 8'
+
+
 async def test_a_text_keeps_its_line_ends_and_an_edit_needs_none_of_them(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
     script = """

@@ -25,8 +25,6 @@
   // A cursor is long, and the next script asks for all pages rather than for one.
   const CURSOR = /^(.*)(?:continue with|the next page:) cursor=(?:"[^"]*"|[^\s;,\]]+)/;
   const withoutCursor = (text) => text.replace(CURSOR, "$1.all() has more");
-  // A script that compares hashes has them by `.remark`; who reads the lines has no use for one.
-  const withoutHash = (line) => line.replace(/, hash \w+/, "");
   const isTelling = (line) => line && !/^\[\w+\]$/.test(line);
   // What is read from a file's first line to its last and is UTF-8 needs no line that says so.
   const WHOLE_FILE = /^\[lines? (?:1-)?(\d+) of (\d+)\]$/;
@@ -78,8 +76,8 @@
       // Later ones are texts of the script's own.
       if (text === "") this.#byText.delete(text);
       const {lines, isInText, printedText} = entry;
-      const line = Remarks.#choose([...lines].map(withoutHash));
-      if (isInText || !isTelling(line) || this.#printedLines.delete(Remarks.#choose(lines))) return undefined;
+      const line = Remarks.#choose(lines);
+      if (isInText || !isTelling(line) || this.#printedLines.delete(line)) return undefined;
       if (printedText && lines.size === 1) {
         const [first, ...others] = printedText.split("]\n");
         return [`.remark: ${withoutCursor(first)}; each of \`.lines()\` is whole`, ...others].join("]\n");
@@ -177,11 +175,12 @@
   // Of an answer: its first line in brackets, which the text of a read is without.
   Object.defineProperty(String.prototype, "remark", {get() { return remarks.lineOf(String(this)); }});
 
-  // Of an answer that is one object as JSON: what it tells, for which scripts ask as if the answer were that object.
+  // Of an answer that is one object as JSON: what it tells, for which scripts ask as if the answer were that object. Some
+  // tell it in a member of this name, beside a note or an address.
   const dataOf = (text) => {
     try {
-      const {data} = text.startsWith("{") ? parse(text) : {};
-      return isObject(data) ? data : undefined;
+      const answer = text.startsWith("{") ? parse(text) : undefined;
+      return isObject(answer?.data) ? answer.data : answer;
     } catch {
       return undefined; // A text that begins like JSON.
     }
