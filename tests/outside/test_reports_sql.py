@@ -156,3 +156,37 @@ async def test_dots_beside_decimal_commas_stand_between_thousands(package: str, 
             assert said.splitlines()[-1] in ("[1,1,1]", "[true,true,true]"), said
         said = postgres.text_of(await wire.call("copy_from_file", file="plain.csv", table="plain"))
         assert "decimal comma" not in said, said
+
+
+@pytest.mark.reported("dbeaver/dbeaver#37120")
+@pytest.mark.reported("pgadmin-org/pgadmin4#9672")
+@pytest.mark.reported("mla/pg_sample#52")
+@pytest.mark.parametrize("package", _ENGINES)
+async def test_rows_with_generated_columns_come_back_without_these(package: str, tmp_path: Path) -> None:
+    table = "CREATE TABLE lines (id int PRIMARY KEY, pieces int, twice int GENERATED ALWAYS AS (pieces * 2) STORED);"
+    rows = "INSERT INTO lines (id, pieces) VALUES (1, 3), (2, NULL);"
+    options = ["--write", "--ddl", "--files", tmp_path]
+    source = '"lines.csv"'
+    if package == "mcp_sqlite":
+        sqlite.run(tmp_path / "a.db", table + rows)
+        serving = sqlite.served(*options, tmp_path / "a.db")
+    else:
+        base = postgres.make(table + rows)
+        serving = postgres.inside(*options, base.url("owner"))
+        source = "taken"
+    async with serving as wire:
+        await wire.call("copy_to_file", sql="SELECT * FROM lines", file="lines.csv")
+        await wire.call("copy_to_file", sql="SELECT id, pieces FROM lines", file="plain.csv")
+        await wire.call("write_rows", sql="DELETE FROM lines")
+        refused = await wire.call("copy_from_file", file="lines.csv", table="lines")
+        said = postgres.text_of(refused)
+        assert refused["isError"] and "`twice` is a generated column" in said and "INSERT" in said, said
+        for way in ("import", "insert"):
+            if way == "import":
+                await wire.call("copy_from_file", file="plain.csv", table="lines")
+            else:
+                await wire.call("copy_from_file", file="lines.csv", table="taken")
+                await wire.call("write_rows", sql=f"INSERT INTO lines (id, pieces) SELECT id, pieces FROM {source}")
+            said = postgres.text_of(await wire.call("query_rows", sql="SELECT * FROM lines ORDER BY id"))
+            assert said.endswith("[1,3,6]\n[2,null,null]\n"), said
+            await wire.call("write_rows", sql="DELETE FROM lines")

@@ -84,9 +84,10 @@ SELECT coalesce(json_agg(json_build_object('name', a.attname, 'spelled', quote_i
     t.typcategory, 'never_empty', t.typcategory IN ('N', 'B', 'D', 'T') OR t.oid IN (114, 2950, 3802),
     'time', CASE coalesce(nullif(t.typbasetype, 0), t.oid) WHEN 'date'::regtype THEN 'date'
         WHEN 'timestamp'::regtype THEN 'local' WHEN 'timestamptz'::regtype THEN 'zoned' END,
-    'json', t.oid IN (114, 3802), 'needed', a.attnotnull, 'fields', (SELECT json_agg(f.attname ORDER BY
-        f.attnum) FROM pg_attribute f JOIN pg_type r ON r.typrelid = f.attrelid WHERE r.oid IN (t.oid, t.typelem)
-        AND r.typtype = 'c' AND f.attnum > 0 AND NOT f.attisdropped)) ORDER BY a.attnum), '[]')::text
+    'json', t.oid IN (114, 3802), 'needed', a.attnotnull, 'generated', a.attgenerated <> '',
+    'fields', (SELECT json_agg(f.attname ORDER BY f.attnum) FROM pg_attribute f
+        JOIN pg_type r ON r.typrelid = f.attrelid WHERE r.oid IN (t.oid, t.typelem) AND r.typtype = 'c'
+        AND f.attnum > 0 AND NOT f.attisdropped)) ORDER BY a.attnum), '[]')::text
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
 """
@@ -579,6 +580,12 @@ def _match_columns(
                 f"{quote(table.name)} has no column {quote(field)}.",
                 f"It has: {names}; the file: {_list_names(fields)}. Import it into a new table, where `edit_schema` "
                 "is offered, and INSERT from that.",
+            )
+        if column["generated"]:
+            raise Invalid(
+                f"{quote(column['name'])} is a generated column: PostgreSQL computes it.",
+                "Export the others alone. Or import the file into a new table, where `edit_schema` is offered, and "
+                "INSERT from that without it.",
             )
         matches.append(column)
     if len({column["name"] for column in matches}) < len(matches):

@@ -26,6 +26,7 @@ from mcp_sqlite.worker.schema.lookup import (
     Column,
     find_shadow_tables,
     find_table,
+    list_column_names,
     open_virtual_tables,
     read_table_info,
 )
@@ -228,6 +229,9 @@ class _Import:
         if name is None:
             names = _list_names(list(spellings.values()))
             message = f"`{self.table}` has no column `{str(field_name)[:_MAX_QUOTED_NAME]}`."
+            shown_names = map(str.lower, list_column_names(self.database, self.table))
+            if str(field_name).strip().lower() in shown_names:
+                message = f"`{str(field_name).strip()}` is a generated column: SQLite computes it."
             fix = f"It has: {names}; the file: {_list_names(self.fields)}. {self._spell_insert()}."
             raise Failure("invalid", message, fix + self._describe_file())
         return name
