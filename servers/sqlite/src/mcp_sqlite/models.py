@@ -452,12 +452,14 @@ class Check:
         complaints: what SQLite says is wrong in the file.
         broken_keys: foreign keys that point nowhere.
         unchecked: full-text tables whose words were not compared with their rows.
+        collated: tables that were not checked, because an index needs a collation of their application.
     """
 
     database: str
     complaints: Sequence[str]
     broken_keys: Sequence[str]
     unchecked: Sequence[str] = ()
+    collated: Sequence[str] = ()
 
     def text(self) -> str:
         """Return what is wrong, and what helps."""
@@ -466,6 +468,9 @@ class Check:
             lines = [f"`{self.database}` has problems:", *self.complaints, *self.broken_keys]
         if self.complaints:
             lines.append(self._remedy())
+        if self.collated:
+            names = ", ".join(map(spell_identifier, self.collated))
+            lines.append(f"Not checked, because their order needs a collation of their application: {names}.")
         if self.unchecked:
             names = ", ".join(map(spell_identifier, self.unchecked))
             lines.append(

@@ -69,4 +69,4 @@ async def search_text(pool: WorkerPool, database: Database, table: TableName | N
 async def check_integrity(pool: WorkerPool, database: Database, *, quick: bool) -> Check:
     """Return whether the file is whole and its foreign keys hold."""
     answer = await pool.call_long({"do": "check", "path": database.address, "quick": quick})
-    return Check(database.name, answer["complaints"], answer["broken_keys"], answer["unchecked"])
+    return Check(database.name, answer["complaints"], answer["broken_keys"], answer["unchecked"], answer["collated"])

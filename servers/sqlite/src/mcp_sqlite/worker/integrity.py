@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_sqlite.worker.change import foreign_keys
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
@@ -14,6 +15,8 @@ from mcp_sqlite.worker.schema.full_text import count_strays, list_full_text_tabl
 __all__ = ["check_integrity"]
 
 _MAX_COMPLAINTS = 100
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+_MISSING_COLLATION = "no such collation sequence: "
 
 
 def check_integrity(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -25,11 +28,16 @@ def check_integrity(connections: Connections, request: dict[str, Any]) -> dict[s
     complaints: list[str] = []
     broken_keys: list[str] = []
     unchecked: list[str] = []
+    collated: list[str] = []
     shows_part = connections.visible_names(request["path"]) is not None
     try:
         database = connections.reader(request["path"])
-        rows = database.run_internal(f"PRAGMA {pragma}({_MAX_COMPLAINTS})")
-        complaints = [str(complaint) for (complaint,) in rows]
+        try:
+            complaints = _run_pragma(database, f"{pragma}({_MAX_COMPLAINTS})")
+        except sqlite3.OperationalError as error:
+            if shows_part or not str(error).startswith(_MISSING_COLLATION):
+                raise
+            complaints, collated = _check_each_table(database, pragma)
         unchecked = [table.name for table in list_full_text_tables(database) if not table.is_checked_with_file]
         if not shows_part and not request["quick"]:
             complaints += _compare_full_text(database)
@@ -39,11 +47,27 @@ def check_integrity(connections: Connections, request: dict[str, Any]) -> dict[s
         if not errors.is_damage(error):
             raise
         complaints.append(f"{pragma} can't go on: {error}")
-    if complaints and complaints[0] == "ok":
-        del complaints[0]
     if complaints and shows_part:
         complaints = ["something is wrong in the file; the operator can find out what"]
-    return {"complaints": complaints, "broken_keys": broken_keys, "unchecked": unchecked}
+    return {"complaints": complaints, "broken_keys": broken_keys, "unchecked": unchecked, "collated": collated}
+
+
+def _run_pragma(database: Database, check: str) -> list[str]:
+    return [str(complaint) for (complaint,) in database.run_internal(f"PRAGMA {check}") if complaint != "ok"]
+
+
+def _check_each_table(database: Database, pragma: str) -> tuple[list[str], list[str]]:
+    """Return the complaints of all tables that SQLite can check, and those that need an application's collation."""
+    complaints: list[str] = []
+    collated: list[str] = []
+    for (table,) in database.run_internal(_TABLES):
+        try:
+            complaints += _run_pragma(database, f"{pragma}({quote_identifier(table)})")
+        except sqlite3.OperationalError as error:
+            if not str(error).startswith(_MISSING_COLLATION):
+                raise
+            collated.append(table)
+    return complaints[:_MAX_COMPLAINTS], collated
 
 
 def _compare_full_text(database: Database) -> list[str]:
