@@ -654,3 +654,22 @@ async def test_a_query_that_a_standby_stopped_is_not_said_to_wait_for_others() -
         assert done["isError"] and "The standby stopped it" in said and "`hot_standby_feedback`" in said, said
         base.run("INSERT INTO replayed VALUES (1)", "owner")
         assert text_of(await wire.call("query_rows", sql="SELECT stopped()")).endswith("[7]\n")
+
+
+@pytest.mark.reported("supabase/cli#6562")
+@pytest.mark.reported("supabase/cli#5020")
+@pytest.mark.reported("pgjdbc/pgjdbc#2702")
+async def test_a_body_between_begin_atomic_and_its_end_is_one_statement() -> None:
+    if major() < 14:
+        pytest.skip("BEGIN ATOMIC came with PostgreSQL 14")
+    functions = (
+        "CREATE FUNCTION one() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1 AS pending; SELECT 2 AS legend; END",
+        "CREATE FUNCTION two(n int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT CASE WHEN n > 1 THEN 2 END; END",
+        "CREATE FUNCTION not_atomic() RETURNS void LANGUAGE plpgsql AS $$ BEGIN NULL; END; $$",
+        "CREATE PROCEDURE three() BEGIN ATOMIC INSERT INTO kept VALUES (6, 'end'); SELECT 1 AS \"end\"; END",
+    )
+    base = make("CREATE TABLE kept (id int, word text)")
+    async with inside("--ddl", base.url("owner")) as wire:
+        for number, function in enumerate(functions):
+            said = text_of(await wire.call("edit_schema", sql=f"{function}; CREATE TABLE made_{number} (id int)"))
+            assert said.startswith("Done and committed.\n1. CREATE ") and f"table public.made_{number}" in said, said

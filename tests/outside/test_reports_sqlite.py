@@ -695,3 +695,17 @@ async def test_a_table_in_the_order_of_an_application_stops_no_check_of_others(t
         run(path, change.format("replace(sql, ' WHERE word IS NULL', '')"))
         said = text_of(await wire.call("run_check"))
         assert "by_word" in said and "REINDEX" in said and skipped in said, said
+
+
+@pytest.mark.reported("abrignoni/ALEAPP#711")
+@pytest.mark.reported("calebevans/mulder#86")
+@pytest.mark.reported("NevaMind-AI/memU#503")
+async def test_a_file_is_opened_whose_name_means_something_in_a_uri(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a#1.db", "50%41.db", "b.db?mode=rwc&x=.db")]
+    for path in paths:
+        run(path, f"CREATE TABLE names (name text); INSERT INTO names VALUES ('{path.name}')")
+    async with served(*(f"n{number}={path}" for number, path in enumerate(paths))) as wire:
+        for number, path in enumerate(paths):
+            said = text_of(await wire.call("query_rows", sql="SELECT name FROM names", database=f"n{number}"))
+            assert said.endswith(f'["{path.name}"]\n'), said
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
