@@ -709,3 +709,22 @@ async def test_a_file_is_opened_whose_name_means_something_in_a_uri(tmp_path: Pa
             said = text_of(await wire.call("query_rows", sql="SELECT name FROM names", database=f"n{number}"))
             assert said.endswith(f'["{path.name}"]\n'), said
     assert sorted(tmp_path.iterdir()) == sorted(paths)
+
+
+@pytest.mark.reported("trinodb/trino#28867")
+@pytest.mark.reported("sqlitebrowser/sqlitebrowser#2175")
+async def test_a_number_of_json_with_more_digits_than_a_real_keeps_them(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE kept (amount text, share real)")
+    (tmp_path / "a.jsonl").write_text(
+        '{"amount": 12345678901234567.89, "share": 0.10000000000000001}\n'
+        '{"amount": 1.5, "share": 0.30000000000000004}\n'
+        '{"amount": 9007199254740993.5, "share": 0.1000000000000000055511151231257827021181583404541015625}\n',
+        "utf-8",
+    )
+    async with served("--write", "--ddl", "--files", tmp_path, tmp_path / "a.db") as wire:
+        for table in ("kept", "made"):
+            await wire.call("copy_from_file", file="a.jsonl", table=table)
+        for source in ("kept", "made", "'a.jsonl'"):
+            said = text_of(await wire.call("query_rows", sql=f"SELECT amount || '', share FROM {source}"))
+            rows = '["12345678901234567.89",0.1]\n["1.5",0.30000000000000004]\n["9007199254740993.5",0.1]\n'
+            assert said.endswith(rows), said

@@ -13,20 +13,56 @@ import math
 import re
 import struct
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, ClassVar
 
-__all__ = ["NotUtf8", "RowEncoder", "decode_text", "encode_real", "encode_record", "encode_value", "parse_blob_literal"]
+__all__ = [
+    "LongDecimal",
+    "NotUtf8",
+    "RowEncoder",
+    "decode_text",
+    "encode_real",
+    "encode_record",
+    "encode_value",
+    "parse_blob_literal",
+    "parse_decimal",
+]
 
 _MAX_EXACT_INTEGER = 2**53
 _MIN_CELL_LENGTH = 16
 _MIN_VECTOR_BYTES = 64
 _VALUE_LENGTH = 100
+# A number that is written in so few characters has no more digits than a real keeps.
+_MAX_SHORT_NUMBER = 15
 _BLOB_LITERAL = re.compile(r"[xX]'((?:[0-9a-fA-F]{2})*)'")
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 class NotUtf8(bytes):
     """The bytes of a TEXT value that is not UTF-8."""
+
+
+class LongDecimal(float):
+    """A number of JSON that a real does not keep: its value is rounded.
+
+    Attributes:
+        text: the number as it is written.
+    """
+
+    text = ""
+
+
+def parse_decimal(text: str) -> float:
+    """Return a number of JSON, as a `LongDecimal` where a real is another than what programs write for one."""
+    value = float(text)
+    if len(text) <= _MAX_SHORT_NUMBER or not math.isfinite(value):
+        return value
+    # Programs write a double in the shortest way, with 17 digits, or with all that it has.
+    if Decimal(text) in (Decimal(repr(value)), Decimal(f"{value:.17g}"), Decimal(value)):
+        return value
+    number = LongDecimal(value)
+    number.text = text
+    return number
 
 
 def decode_text(raw: bytes) -> str | NotUtf8:

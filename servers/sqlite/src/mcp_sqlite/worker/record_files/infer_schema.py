@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from mcp_batteries.sql.language.identifiers import quote_identifier
 from mcp_batteries.sql.transfer.record_fields import infer_column_kinds, refuse_unusable_names
 from mcp_sqlite.worker.language.failure import Failure
-from mcp_sqlite.worker.language.values import parse_blob_literal
+from mcp_sqlite.worker.language.values import LongDecimal, parse_blob_literal
 
 __all__ = [
     "NUMBER_KINDS",
@@ -162,6 +162,8 @@ def _classify_value(value: Any) -> str:
             if abs(value) <= 10**_EXACT_DIGITS:
                 return "INTEGER"
             return "LONG" if -(2**63) <= value < 2**63 else "TEXT"
+        case LongDecimal():
+            return "TEXT"
         case float():
             return "REAL"
         case {"base64": str()}:

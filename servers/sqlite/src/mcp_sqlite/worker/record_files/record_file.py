@@ -15,7 +15,7 @@ from mcp_batteries.sql.transfer.files import open_served_file
 from mcp_batteries.sql.transfer.json_records import build_record, read_json_records
 from mcp_sqlite.worker.connection.interrupt import Interrupt
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
-from mcp_sqlite.worker.language.values import parse_blob_literal
+from mcp_sqlite.worker.language.values import LongDecimal, parse_blob_literal, parse_decimal
 from mcp_sqlite.worker.record_files.parquet import read_column_types, read_parquet
 
 __all__ = ["ENDINGS", "RecordFile"]
@@ -138,7 +138,7 @@ def _replace_empty(record: list[Any], nullable: list[bool]) -> list[Any]:
 
 
 def _parse_json(text: str) -> Any:
-    return json.loads(text, parse_constant=_parse_constant, object_pairs_hook=build_record)
+    return json.loads(text, parse_float=parse_decimal, parse_constant=_parse_constant, object_pairs_hook=build_record)
 
 
 def _parse_constant(word: str) -> float:
@@ -148,12 +148,14 @@ def _parse_constant(word: str) -> float:
 
 
 def _to_column_value(value: Any) -> Any:
-    """Return a value of JSON or Parquet as a table takes it: objects, arrays and integers beyond 64 bits as text."""
+    """Return a value of JSON or Parquet as a table takes it: objects, arrays and numbers of too many digits as text."""
     match value:
         case {"base64": str()}:
             return value
         case dict() | list():
             return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        case LongDecimal():
+            return value.text
         case int() if not -(2**63) <= value < 2**63:
             return str(value)
         case _:
