@@ -137,9 +137,9 @@ def list_commits(
 ) -> Answer:
     """List commits, newest first, by path, author, message, date or `text`.
 
-    A `path` `*.py`: at any depth. `hash date author: (refs) subject`; `.all()`: hash (12 digits; a full one starts with
-    it), committed, authored (UTC), author (by .mailmap), subject, and lists: parents, refs. What one changed:
-    `read_diff`, who last wrote a line: `get_blame`.
+    A `path` `*.py`: at any depth. `hash date author: (refs) subject`; `.all()`: hash (first 12 digits), committed,
+    authored (UTC), author (by .mailmap), subject, and lists: parents, refs. What one changed: `read_diff`, who last
+    wrote a line: `get_blame`.
     """
     query = LogQuery(
         revision=rev,
