@@ -728,3 +728,19 @@ async def test_a_number_of_json_with_more_digits_than_a_real_keeps_them(tmp_path
             said = text_of(await wire.call("query_rows", sql=f"SELECT amount || '', share FROM {source}"))
             rows = '["12345678901234567.89",0.1]\n["1.5",0.30000000000000004]\n["9007199254740993.5",0.1]\n'
             assert said.endswith(rows), said
+
+
+@pytest.mark.reported("ghaering/pysqlite#14")
+async def test_digits_that_a_column_of_numbers_does_not_keep_are_told(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE sales (id integer, amount decimal(20, 2), share real, note text)")
+    long = "12345678901234567.89"
+    (tmp_path / "a.csv").write_text(f"id,amount,share,note\n9007199254740993,{long},9007199254740993,{long}\n", "utf-8")
+    (tmp_path / "b.jsonl").write_text(f'{{"id": 1, "amount": {long}, "share": 0.30000000000000004}}\n', "utf-8")
+    async with served("--write", "--files", tmp_path, tmp_path / "a.db") as wire:
+        said = text_of(await wire.call("copy_from_file", file="a.csv", table="sales", dry_run=True))
+        told = f'of a real: `amount` in 1 record, the first "{long}" in record 1; `share` in 1 record, the first "900'
+        assert told in said and "`id`" not in said and "`note`" not in said, said
+        said = text_of(await wire.call("copy_from_file", file="b.jsonl", table="sales"))
+        assert "of a real: `amount` in 1 record" in said and "`share`" not in said, said
+        (tmp_path / "c.csv").write_text("id,amount,share\n2,1234567890.12,0.30000000000000004\n", "utf-8")
+        assert "Rounded" not in text_of(await wire.call("copy_from_file", file="c.csv", table="sales"))

@@ -55,7 +55,7 @@ async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *,
         dialect=answer["dialect"],
         records=answer["records"],
         texts=answer["texts"],
-        notes=_explain_codes(answer["codes"]),
+        notes=[*_explain_codes(answer["codes"]), *_explain_rounded(answer["rounded"])],
         replaced=answer["replaced"],
     )
 
@@ -65,6 +65,13 @@ def _explain_codes(columns: Sequence[str]) -> list[str]:
     if not columns:
         return []
     return [f"Kept as numbers, so `007` is 7 and `1.10` 1.1: {'; '.join(columns)}. Type TEXT keeps such codes."]
+
+
+def _explain_rounded(columns: Sequence[str]) -> list[str]:
+    """Return which columns keep numbers with fewer digits than the file has."""
+    if not columns:
+        return []
+    return [f"Rounded to the 16 digits or so of a real: {'; '.join(columns)}. Type TEXT keeps all."]
 
 
 async def back_up(pool: WorkerPool, scratch: Scratch, database: WholeDatabase, file: NewFile) -> Backup:

@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 __all__ = [
+    "MAX_SHORT_NUMBER",
     "LongDecimal",
     "NotUtf8",
     "RowEncoder",
@@ -33,7 +34,7 @@ _MIN_CELL_LENGTH = 16
 _MIN_VECTOR_BYTES = 64
 _VALUE_LENGTH = 100
 # A number that is written in so few characters has no more digits than a real keeps.
-_MAX_SHORT_NUMBER = 15
+MAX_SHORT_NUMBER = 15
 _BLOB_LITERAL = re.compile(r"[xX]'((?:[0-9a-fA-F]{2})*)'")
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
@@ -55,7 +56,7 @@ class LongDecimal(float):
 def parse_decimal(text: str) -> float:
     """Return a number of JSON, as a `LongDecimal` where a real is another than what programs write for one."""
     value = float(text)
-    if len(text) <= _MAX_SHORT_NUMBER or not math.isfinite(value):
+    if len(text) <= MAX_SHORT_NUMBER or not math.isfinite(value):
         return value
     # Programs write a double in the shortest way, with 17 digits, or with all that it has.
     if Decimal(text) in (Decimal(repr(value)), Decimal(f"{value:.17g}"), Decimal(value)):

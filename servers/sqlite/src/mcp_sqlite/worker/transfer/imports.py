@@ -19,6 +19,7 @@ from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.language.failure import Failure
 from mcp_sqlite.worker.language.parameters import parse_parameters
+from mcp_sqlite.worker.language.values import MAX_SHORT_NUMBER, LongDecimal, parse_decimal
 from mcp_sqlite.worker.query.errors import explain_error
 from mcp_sqlite.worker.record_files.infer_schema import NUMBER_KINDS, InferredTable, choose_classifier, infer_table
 from mcp_sqlite.worker.record_files.record_file import RecordFile
@@ -89,6 +90,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         "dialect": importer.dialect.describe(importer.fields),
         "texts": importer.describe_noted(importer.texts),
         "codes": importer.describe_noted(importer.codes),
+        "rounded": importer.describe_noted(importer.rounded),
         "replaced": replaced_row_count,
     }
     if new_table is not None:
@@ -148,6 +150,8 @@ class _Import:
         texts: by the position of the field, what is in such a column and no number.
         code_patterns: by the position of the field, what a column that makes numbers of texts does not keep as it is.
         codes: by the position of the field, what was of this form.
+        real_positions: the fields for columns that make reals of integers too.
+        rounded: by the position of the field, what has more digits than its column keeps.
         record_count: the number of the record that is inserted now; of all at the end.
         row_count: how many rows came of them: a trigger or a constraint may leave some out.
     """
@@ -166,6 +170,8 @@ class _Import:
     texts: dict[int, _NotedValues] = field(default_factory=dict[int, _NotedValues])
     code_patterns: dict[int, re.Pattern[str]] = field(default_factory=dict[int, re.Pattern[str]])
     codes: dict[int, _NotedValues] = field(default_factory=dict[int, _NotedValues])
+    real_positions: set[int] = field(default_factory=set[int])
+    rounded: dict[int, _NotedValues] = field(default_factory=dict[int, _NotedValues])
     record_count: int = 0
     row_count: int = 0
 
@@ -195,6 +201,9 @@ class _Import:
             position: _CODE if _NUMBER_TYPE.search(types[name]) else _CODE_OR_VERSION
             for position, name in enumerate(self.columns)
             if _is_numeric(types[name]) and types[name].upper() != "ANY"
+        }
+        self.real_positions = {
+            position for position in self.code_patterns if not _rounds_long_integers(types[self.columns[position]])
         }
         records = self.source.with_nulls(records, [name not in required for name in self.columns])
         if not self.columns:
@@ -277,6 +286,7 @@ class _Import:
                 self._check_number(position, values[position], is_required=is_required)
             for position, pattern in self.code_patterns.items():
                 self._note_code(position, values[position], pattern)
+                self._note_rounded(position, values[position])
             yield cast("list[Any]", parse_parameters(values))
 
     def _check_integer(self, position: int, value: Any) -> None:
@@ -315,6 +325,15 @@ class _Import:
         """Note a text of which a column keeps only the number."""
         if isinstance(value, str) and pattern.fullmatch(value) and _NUMBER.fullmatch(value):
             self._note(self.codes, position, value)
+
+    def _note_rounded(self, position: int, value: Any) -> None:
+        """Note a number with more digits than a real keeps, in a column that makes one of it."""
+        if not isinstance(value, str) or len(value) <= MAX_SHORT_NUMBER or _NUMBER.fullmatch(value) is None:
+            return
+        if _INTEGER.fullmatch(value) and position not in self.real_positions:
+            return
+        if isinstance(parse_decimal(value.strip()), LongDecimal):
+            self._note(self.rounded, position, value)
 
     def _note(self, noted: dict[int, _NotedValues], position: int, value: str) -> None:
         values = noted.setdefault(position, _NotedValues(value, self.record_count))
