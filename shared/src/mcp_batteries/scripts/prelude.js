@@ -142,8 +142,8 @@
   // The engine hands over a string that was put together as an object, so it goes as JSON, which is written whole.
   // An empty text among others is one of the script's own.
   const showAmongOthers = (value) => (value === "" ? "" : show(value));
-  // Lines of an array, and an answer with its first line, are below what is printed before, and above the rest. A blank behind a text that ends in a line
-  // end would read as the first character of the next.
+  // Lines of an array, and an answer with its first line, are below what is printed before, and above the rest. A blank
+  // behind a text that ends in a line end would read as the first character of the next.
   const joinShown = (values) => {
     let text = "";
     let wasApart = false;

@@ -134,8 +134,8 @@ class ScriptCalls:
         functions = [*self._functions, *self.other_names]
         reporting = [name for name in functions if self.can_change(Call(self.other_names.get(name, name), {}))]
         outcome = await run_script(script, functions, self._make, seconds, reporting)
-        output = _cut_output(outcome, max_bytes)
-        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, max_bytes)]
+        output, shown_bytes = _cut_output(outcome, max_bytes)
+        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, shown_bytes)]
         text = "\n".join([*(f"[{note}]" for note in notes), output])
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
@@ -399,22 +399,28 @@ def _printed_bytes(outcome: Outcome) -> int:
     return len(outcome.output.encode()) + outcome.left_out
 
 
-def _cut_output(outcome: Outcome, max_bytes: int) -> str:
-    """Return what a script printed; of more than `max_bytes` the beginning and the end, since that often sums up."""
-    if _printed_bytes(outcome) <= max_bytes:
-        return outcome.output
+def _cut_output(outcome: Outcome, max_bytes: int) -> tuple[str, int]:
+    """Return what a script printed, and how many bytes of that it is; of a long one the beginning and the end.
+
+    Scripts print sums last.
+    """
+    printed_bytes = _printed_bytes(outcome)
+    if printed_bytes <= max_bytes:
+        return outcome.output, printed_bytes
     if outcome.left_out:
-        return truncate_utf8(outcome.output, max_bytes)
+        output = truncate_utf8(outcome.output, max_bytes)
+        return output, len(output.encode())
     beginning, end = cut_middle(outcome.output, max_bytes)
-    left_out_bytes = _printed_bytes(outcome) - len(beginning.encode()) - len(end.encode())
-    return "\n".join([beginning.removesuffix("\n"), f"[{left_out_bytes:,} bytes left out here]", end])
+    shown_bytes = len(beginning.encode()) + len(end.encode())
+    left_out = f"[{printed_bytes - shown_bytes:,} bytes left out here]"
+    return "\n".join([beginning.removesuffix("\n"), left_out, end]), shown_bytes
 
 
-def _describe_output(outcome: Outcome, max_bytes: int) -> list[str]:
+def _describe_output(outcome: Outcome, shown_bytes: int) -> list[str]:
     """Say whether something of the output of a script is missing in the answer."""
     printed_bytes = _printed_bytes(outcome)
-    if printed_bytes > max_bytes:
-        return [f"cut: {max_bytes:,} of {printed_bytes:,} bytes that it printed; print less, or raise max_bytes"]
+    if printed_bytes > shown_bytes:
+        return [f"cut: {shown_bytes:,} of {printed_bytes:,} bytes that it printed; print less, or raise max_bytes"]
     if not outcome.error and not outcome.output:
         return ["the script printed nothing"]
     return []
