@@ -272,6 +272,7 @@ async def test_a_tool_for_scripts_without_the_one_that_describes_them_does_so_it
         ("await new Promise(() => {})", "it waits for a promise that nothing resolves"),
         ("const all = []; for (;;) all.push('x'.repeat(1e6))", "out of memory"),
         ("(function again() { again() })()", "Maximum call stack size exceeded"),
+        ("[].forEach(undefined)", "line 1: TypeError: not a function"),
     ],
 )
 async def test_what_fails_is_told_with_its_line_and_the_next_call_works(script: str, reason: str) -> None:
@@ -308,6 +309,7 @@ async def test_a_failure_can_be_caught() -> None:
     "script",
     [
         "[1].forEach(async () => { FAIL })",
+        "[1].forEach(async () => { for (let n = 0; n < 9; n++) await n; [2].forEach(async () => { await 0; FAIL }) })",
         "(async () => { FAIL })();",
         "(async () => {\n  print('a');\n  FAIL\n})()\n  .then(print);\n",
         "async function main() { FAIL } main()",

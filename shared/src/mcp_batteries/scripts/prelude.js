@@ -292,6 +292,7 @@
   const leftPromises = [];
   const {forEach} = Array.prototype;
   Array.prototype.forEach = function (body, receiver) {
+    if (typeof body !== "function") throw new TypeError("not a function");
     return forEach.call(this, (...values) => {
       const value = body.apply(receiver, values);
       if (value instanceof Promise) leftPromises.push(value);
@@ -309,7 +310,8 @@
   globalThis.__run = async (body) => {
     try {
       const value = await body();
-      await Promise.all(leftPromises);
+      // Those that are waited for may leave others.
+      for (const promise of leftPromises) await promise;
       if (value !== undefined) print(value);
       outcome.ended = true;
     } catch (error) {
