@@ -785,6 +785,14 @@ async def test_of_a_long_output_the_first_and_the_last_lines_are_shown_whole() -
     assert lines[number + 1 :] == [f"{count} é" for count in range(1000 - following, 1000)]
 
 
+async def test_a_long_line_in_a_long_output_is_shown_as_far_as_there_is_room() -> None:
+    async with Served() as served:
+        text = await served.run("print('rows: 9'); print('x'.repeat(3000)); print('sum: 7')", max_bytes=1000)
+    _, first, beginning, _, end, last = text.splitlines()
+    assert (first, last) == ("rows: 9", "sum: 7")
+    assert len(first) + len(beginning) + len(end) + len(last) > 990
+
+
 async def test_the_fence_that_models_put_around_code_is_no_part_of_it() -> None:
     async with Served() as served:
         assert await served.run("\n```js\nreturn 1\n```\n") == "1"

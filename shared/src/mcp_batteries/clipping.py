@@ -31,19 +31,20 @@ def count_fitting(lines: Sequence[str], max_bytes: int) -> int:
 
 
 def cut_middle(text: str, max_bytes: int) -> tuple[str, str]:
-    """Return the beginning and the end of a text that has more than `max_bytes` bytes of UTF-8; whole lines if it can.
+    """Return the beginning and the end of a text that has more than `max_bytes` bytes of UTF-8.
 
-    The beginning has two thirds of the bytes.
+    The beginning has two thirds of the bytes. Each is of whole lines, unless a long one would take half of it away.
     """
     data = text.encode("utf-8", "replace")
     end_bytes = max_bytes // 3
     beginning = data[: max_bytes - end_bytes]
     end = data[len(data) - end_bytes :]
-    if b"\n" in beginning:
-        beginning = beginning[: beginning.rindex(b"\n") + 1]
-    # The line end of the last line begins no other.
-    if b"\n" in end[:-1]:
-        end = end[end.index(b"\n") + 1 :]
+    last_line_end = beginning.rfind(b"\n") + 1
+    if last_line_end > len(beginning) // 2:
+        beginning = beginning[:last_line_end]
+    first_line_end = end.find(b"\n") + 1
+    if first_line_end <= len(end) // 2:
+        end = end[first_line_end:]
     return beginning.decode("utf-8", "ignore"), end.decode("utf-8", "ignore")
 
 
