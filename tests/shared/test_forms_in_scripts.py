@@ -99,3 +99,9 @@ async def test_many_lines_take_little_time_and_the_longest_of_a_page_too() -> No
         "[50003 texts, 4 forms, alike but for numbers]",
         "50000x 0 GET /orders/0 user=0 0ms",
     ]
+
+
+async def test_a_number_of_any_length_takes_no_long_time() -> None:
+    lines = ["1" * 300_000, *("-" * length for length in range(1, 13)), "12ab 3_4 5", "7cd 8_9 0"]
+    counts = await count_forms(lines)
+    assert counts[:2] == ["[15 texts, 14 forms, alike but for words and numbers]", "2x 12ab 3_4 5"]

@@ -7,7 +7,8 @@
   const MAX_SHOWN_CHARACTERS = 100;
 
   const withoutNumbers = (text) => text.replace(/\d+/g, "9");
-  const WORDS = /\d*\p{L}[\p{L}\p{M}\d_]*/gu;
+  // A long number is searched for a letter from its beginning alone.
+  const WORDS = /(?<!\d)\d*\p{L}[\p{L}\p{M}\d_]*/gu;
   const withoutWords = (text) => withoutNumbers(text.replace(WORDS, "a")).replace(/a(?:[,.]? +a)+/g, "a");
   // As in `Due: 1 May`, `rate = 5` and `Partner | Borg AB`.
   const LABEL = /^[^:=|]{1,40}[:=|]/;
