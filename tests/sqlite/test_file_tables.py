@@ -422,3 +422,17 @@ async def test_calls_at_once_read_each_its_own(tmp_path: Path) -> None:
                 tasks.start_soon(ask, f'SELECT sum(x) AS {name} FROM "{name}.csv"')
         assert sorted(text.split()[-1] for text in said) == ["[2]", "[2]", "[3000]", "[3000]"]
         assert "[0]" in text_of(await wire.call("query_rows", sql="SELECT count(*) FROM sqlite_temp_master"))
+
+
+@pytest.mark.anyio
+async def test_a_quotient_in_json_is_compared_as_the_number_that_it_is(tmp_path: Path) -> None:
+    run(tmp_path / "a.db", "CREATE TABLE untyped (mean)")
+    means = ["2.5", "10.3333333333333333", "3", "1e-9999999999999999999"]
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"mean": {mean}}}\n' for mean in means), "utf-8")
+    async with served("--write", "--ddl", "--files", tmp_path, tmp_path / "a.db") as wire:
+        for table in ("untyped", "made"):
+            await wire.call("copy_from_file", file="a.jsonl", table=table)
+        for source in ("untyped", "made", "'a.jsonl'"):
+            sql = f"SELECT mean FROM {source} WHERE mean < 11 AND mean > 2.7 ORDER BY mean DESC LIMIT 1"
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert said.endswith("[10.333333333333334]\n"), said

@@ -52,11 +52,17 @@ class LongDecimal(float):
 
     text = ""
 
+    @property
+    def is_whole_part_rounded(self) -> bool:
+        """Whether more is lost than the last digits of a fraction, as quotients and measurements have them."""
+        return abs(self) >= _MAX_EXACT_INTEGER
+
 
 def parse_decimal(text: str) -> float:
     """Return a number of JSON, as a `LongDecimal` where a real is another than what programs write for one."""
     value = float(text)
-    if len(text) <= MAX_SHORT_NUMBER or not math.isfinite(value):
+    # A zero may have an exponent that no decimal takes.
+    if len(text) <= MAX_SHORT_NUMBER or not math.isfinite(value) or value == 0:
         return value
     # Programs write a double in the shortest way, with 17 digits, or with all that it has.
     if Decimal(text) in (Decimal(repr(value)), Decimal(f"{value:.17g}"), Decimal(value)):

@@ -188,7 +188,10 @@ def _insert_records(
 ) -> None:
     marks = ", ".join("?" * len(table.fields))
     blob_positions = [position for position, column in enumerate(table.columns) if column.endswith(" BLOB")]
-    values = (parse_parameters(source.to_column_values(record, blob_positions)) for record in records)
+    untyped_positions = [position for position, column in enumerate(table.columns) if column.endswith('"')]
+    values = (
+        parse_parameters(source.to_column_values(record, blob_positions, untyped_positions)) for record in records
+    )
     database.run_internal(f"PRAGMA temp.max_page_count = {_MAX_TABLE_PAGES}")
     database.run_internal("SAVEPOINT file")
     try:

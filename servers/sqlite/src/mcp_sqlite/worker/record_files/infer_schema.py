@@ -162,7 +162,7 @@ def _classify_value(value: Any) -> str:
             if abs(value) <= 10**_EXACT_DIGITS:
                 return "INTEGER"
             return "LONG" if -(2**63) <= value < 2**63 else "TEXT"
-        case LongDecimal():
+        case LongDecimal() if value.is_whole_part_rounded:
             return "TEXT"
         case float():
             return "REAL"

@@ -121,10 +121,15 @@ class RecordFile(NamedTuple):
             return records
         return (_replace_empty(record, nullable) for record in records)
 
-    def to_column_values(self, record: list[Any], blob_positions: Collection[int]) -> list[Any]:
-        """Return a record as a table takes it, whose columns at some positions are for bytes."""
+    def to_column_values(
+        self, record: list[Any], blob_positions: Collection[int], untyped_positions: Collection[int]
+    ) -> list[Any]:
+        """Return a record as a table takes it, whose columns at some positions are for bytes, or have no type."""
         if not self.is_csv:
-            return list(map(_to_column_value, record))
+            values = list(map(_to_column_value, record))
+            for position in untyped_positions:
+                values[position] = _to_untyped_value(record[position], values[position])
+            return values
         for position in blob_positions:
             value = record[position]
             blob = parse_blob_literal(value) if value else None
@@ -145,6 +150,13 @@ def _parse_constant(word: str) -> float:
     if word == "NaN":
         raise ValueError("SQLite has no NaN")
     return float(word)
+
+
+def _to_untyped_value(value: Any, column_value: Any) -> Any:
+    """Return what a column without a type takes: it makes no number of a text, and sorts all texts behind numbers."""
+    if isinstance(value, LongDecimal) and not value.is_whole_part_rounded:
+        return float(value)
+    return column_value
 
 
 def _to_column_value(value: Any) -> Any:

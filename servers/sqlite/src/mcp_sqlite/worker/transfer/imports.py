@@ -146,6 +146,7 @@ class _Import:
         columns: the columns that these are for.
         integer_positions: the fields for columns that keep an integer beyond 64 bits only about.
         blob_positions: the fields for columns of bytes.
+        untyped_positions: the fields for columns without a type.
         number_positions: the fields for columns of numbers, and whether these have to have a value.
         texts: by the position of the field, what is in such a column and no number.
         code_patterns: by the position of the field, what a column that makes numbers of texts does not keep as it is.
@@ -166,6 +167,7 @@ class _Import:
     columns: list[str] = field(default_factory=list[str])
     integer_positions: list[int] = field(default_factory=list[int])
     blob_positions: list[int] = field(default_factory=list[int])
+    untyped_positions: list[int] = field(default_factory=list[int])
     number_positions: dict[int, bool] = field(default_factory=dict[int, bool])
     texts: dict[int, _NotedValues] = field(default_factory=dict[int, _NotedValues])
     code_patterns: dict[int, re.Pattern[str]] = field(default_factory=dict[int, re.Pattern[str]])
@@ -191,6 +193,9 @@ class _Import:
             position for position, name in enumerate(self.columns) if _rounds_long_integers(types[name])
         ]
         self.blob_positions = [position for position, name in enumerate(self.columns) if _BLOB_TYPE.search(types[name])]
+        self.untyped_positions = [
+            position for position, name in enumerate(self.columns) if types[name].upper() in ("", "ANY")
+        ]
         required = {str(column.name) for column in columns if column.not_null}
         self.number_positions = {
             position: name in required
@@ -279,7 +284,7 @@ class _Import:
     def _count_and_convert(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         for record in self.source.until_interrupted(records):
             self.record_count += 1
-            values = self.source.to_column_values(record, self.blob_positions)
+            values = self.source.to_column_values(record, self.blob_positions, self.untyped_positions)
             for position in self.integer_positions:
                 self._check_integer(position, values[position])
             for position, is_required in self.number_positions.items():
