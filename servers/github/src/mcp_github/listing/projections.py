@@ -34,8 +34,8 @@ Getter = str | Callable[[Item], Any]
 # Of a text inside a list.
 _MAX_TEXT_CHARACTERS = 1500
 _CLIP_END = " more characters]"
-# How a text ends that an answer cut, be it a gist's.
-_CLIPPED = re.compile(r"… \[(?:\d+ more characters|cut, \d+ bytes)\]\s*\Z")
+# Where an answer cut a text, be it a gist's; what is to be added to the text stands below.
+_CLIPPED = re.compile(r"… \[(?:\d+ more characters|cut, \d+ bytes)\][ \t\r]*$", re.MULTILINE)
 # What GitHub's interfaces call a column of ours.
 _COLUMNS_BY_OTHER_NAME = {
     "user": "author", "html_url": "url", "label": "labels", "assignee": "assignees", "is_draft": "draft",
@@ -157,7 +157,7 @@ def clip(path: str, limit: int = _MAX_TEXT_CHARACTERS) -> Getter:
 
 
 def is_clipped(text: str) -> bool:
-    """Return whether a text ends where an answer cut it: written back, it would replace the whole one."""
+    """Return whether a text, or a part of it, ends where an answer cut it: it would replace the whole one."""
     return _CLIPPED.search(text) is not None
 
 

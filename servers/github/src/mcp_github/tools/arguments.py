@@ -266,7 +266,7 @@ def _check_not_empty(text: str | None) -> str | None:
 
 
 def _check_body(text: str | None) -> str | None:
-    """Refuse a text that is too long, or that ends where an answer cut it."""
+    """Refuse a text that is too long, or that an answer cut."""
     if text is not None and is_clipped(text):
         raise ValueError("must be a whole text, not one that an answer cut (fields=body alone reads it whole)")
     return _at_most(_MAX_BODY_CHARACTERS)(text)

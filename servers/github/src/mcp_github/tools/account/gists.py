@@ -114,7 +114,7 @@ def _to_files(texts: Mapping[str, str | None]) -> dict[str, Any]:
         file = None
         if text is not None:
             if is_clipped(text):
-                raise Invalid(f"The text of {quote(name)} ends where an answer was cut.", "Pass the whole text.")
+                raise Invalid(f"The text of {quote(name)} was cut by an answer.", "Pass the whole text.")
             file = {"content": text}
         files[unescape_path(name)] = file
     return files
