@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -833,6 +834,19 @@ def test_what_names_a_person_to_a_server_of_codex_goes_to_no_other(tmp_path: Pat
     install("codex", settings(*words, "https://two.example/mcp"), where)
     after = where.file("codex").read_text("utf-8")
     assert "mine" not in after and "two.example" in after and "startup_timeout_sec = 30" in after
+
+
+def test_the_variable_in_which_a_person_has_the_token_stays_for_its_server(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    words = ["--transport", "http", "--auth-tokens", "ann sha256:c4n4ry", "--public-url"]
+    path = where.file("codex")
+    install("codex", settings(*words, "https://one.example/mcp"), where)
+    ((variable,),) = [re.findall(r'bearer_token_env_var = "(.*)"', path.read_text("utf-8"))]
+    path.write_text(path.read_text("utf-8").replace(variable, "MINE"), "utf-8")
+    install("codex", settings(*words, "https://one.example/mcp", "--read-only"), where)
+    assert 'bearer_token_env_var = "MINE"' in path.read_text("utf-8")
+    install("codex", settings(*words, "https://two.example/mcp"), where)
+    assert f'bearer_token_env_var = "{variable}"' in path.read_text("utf-8")
 
 
 def test_a_password_that_was_filled_in_goes_with_its_address(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ _HEADERS = "headers"
 _CREDENTIALS = (_HEADERS, "http_headers", "env_http_headers", "bearer_token_env_var", "headersHelper", "auth", "oauth")
 _VARIABLE_NAMES = ("env_vars", "env_keys")
 # An entry begins with a value for these, which is a person's to change.
-_PREFERENCES = ("enabled", "timeout", "tools")
+_PREFERENCES = ("enabled", "timeout", "tools", "bearer_token_env_var")
 # What stands in entries for a secret that a person fills in.
 _BLANKS = ("***", "Bearer ***")
 
