@@ -773,6 +773,14 @@ async def test_an_answer_that_is_asked_to_be_too_short_has_as_little_as_one_may_
     assert text.count("x") == 1000
 
 
+async def test_a_long_answer_says_how_a_look_is_shorter() -> None:
+    async with Served() as served:
+        text = await served.run("print('x'.repeat(4000))")
+        assert text.startswith("[4,001 bytes; to look at many lines, print count_forms(LINES)]\nxxx")
+        assert (await served.run("print(count_forms('x'), 'x'.repeat(4000))")).startswith("[1 texts")
+        assert (await served.run("print('x'.repeat(2000))")).startswith("xxx")
+
+
 async def test_of_a_long_output_the_first_and_the_last_lines_are_shown_whole() -> None:
     async with Served() as served:
         text = await served.run("for (let n = 0; n < 1000; n++) print(`${n} é`); print('sum: 7')", max_bytes=1000)

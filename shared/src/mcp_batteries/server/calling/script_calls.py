@@ -34,6 +34,8 @@ _MAX_PAGE_BYTES = 1_000_000
 # Of what the lists of a tool say beside their rows.
 _MAX_NOTE_BYTES = 1200
 _MAX_ARGUMENTS_BYTES = 120
+# From here on an answer says how a look is shorter.
+_LONG_OUTPUT_BYTES = 3000
 # Of the lines that tell what a script did before it failed.
 _MAX_CHANGE_BYTES = 120
 _MAX_CHANGES = 25
@@ -135,7 +137,7 @@ class ScriptCalls:
         reporting = [name for name in functions if self.can_change(Call(self.other_names.get(name, name), {}))]
         outcome = await run_script(script, functions, self._make, seconds, reporting)
         output, shown_bytes = _cut_output(outcome, max_bytes)
-        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, shown_bytes)]
+        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, shown_bytes, script)]
         text = "\n".join([*(f"[{note}]" for note in notes), output])
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
@@ -416,11 +418,13 @@ def _cut_output(outcome: Outcome, max_bytes: int) -> tuple[str, int]:
     return "\n".join([beginning.removesuffix("\n"), left_out, end]), shown_bytes
 
 
-def _describe_output(outcome: Outcome, shown_bytes: int) -> list[str]:
-    """Say whether something of the output of a script is missing in the answer."""
+def _describe_output(outcome: Outcome, shown_bytes: int, script: str) -> list[str]:
+    """Say whether something of the output of a script is missing in the answer, or how it could be shorter."""
     printed_bytes = _printed_bytes(outcome)
     if printed_bytes > shown_bytes:
         return [f"cut: {shown_bytes:,} of {printed_bytes:,} bytes that it printed; print less, or raise max_bytes"]
     if not outcome.error and not outcome.output:
         return ["the script printed nothing"]
+    if printed_bytes > _LONG_OUTPUT_BYTES and "count_forms" not in script:
+        return [f"{printed_bytes:,} bytes; to look at many lines, print count_forms(LINES)"]
     return []
