@@ -662,10 +662,14 @@ async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_anothe
     (tmp_path / "long").write_text("one\ntwo\nthree\n")
     (tmp_path / "short").write_text("one\ntwo\n")
     (tmp_path / "other").write_text("three\n")
+    (tmp_path / "longest").write_text("one\ntwo\nthree\nfour\n")
     script = """
         const short = read_text({path: "short"});
         const long = read_text({path: "long", head: 2});
         print(short);
+        read_text({path: "short"});
+        read_text({path: "long", head: 2});
+        print(read_text({path: "longest", head: 2}));
         for (const path of ["long", "short"]) print(read_text({path, head: 2}));
         return read_text({path: "other"});
     """
@@ -673,6 +677,7 @@ async def test_answers_of_one_text_are_not_printed_with_the_first_line_of_anothe
         answer = await client.call_tool("call_tools", {"script": script})
     assert isinstance(answer.content[0], TextContent)
     assert [line.partition(",")[0] for line in answer.content[0].text.splitlines() if line.startswith(".remark")] == [
+        ".remark: [lines 1-2 of 2] or [lines 1-2 of 3]",
         ".remark: [several answers had this text",
         ".remark: [lines 1-2 of 3]",
     ]

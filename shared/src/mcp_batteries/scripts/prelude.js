@@ -55,8 +55,9 @@
     }
 
     static #choose(lines) {
-      const [line, ...others] = new Set(lines);
-      return others.length > 0 ? Remarks.#AMBIGUOUS : line;
+      const [line, other, ...others] = new Set(lines);
+      if (others.length > 0) return Remarks.#AMBIGUOUS;
+      return other === undefined ? line : `${line} or ${other}`;
     }
 
     lineOf(text) {
