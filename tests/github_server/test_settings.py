@@ -18,7 +18,14 @@ from mcp_github.policy import Policy
 from mcp_github.settings import DEFAULT_TOOLSETS, Settings
 
 # What a server gets of hosts that do not replace a variable.
-UNREPLACED = ("${GITHUB_TOKEN}", "$GITHUB_TOKEN", "${env:GITHUB_TOKEN}", "${input:GITHUB_TOKEN}", "{env:GITHUB_TOKEN}")
+UNREPLACED = (
+    "${GITHUB_PAT}",
+    "$GITHUB_TOKEN",
+    "${env:GITHUB_TOKEN}",
+    "${input:github_token}",
+    "{env:TOKEN}",
+    "%TOKEN%",
+)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from mcp_batteries.errors import Problem, Refused, Unavailable
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.redaction.own import add_secrets
 from mcp_batteries.remote.connection_errors import explain_connection_error
-from mcp_batteries.settings import is_unreplaced, open_text
+from mcp_batteries.settings import open_text
 from mcp_github.client.device_login import DeviceLogin
 from mcp_github.client.response import API_VERSION
 from mcp_github.policy.addresses import ApiUrl
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 # What `Settings.INSTALL_QUESTIONS` and entries of hosts show in the place of a token.
 _PLACEHOLDERS = ("github_pat_...", "***")
+# As in `${input:token}`, `%TOKEN%` and `{env:TOKEN}`, which hosts replace. No token begins so.
+_BEGINNINGS_OF_REFERENCES = ("$", "%", "{")
 # Where no token was found, it is looked for again after so long: somebody may log in meanwhile.
 _ABSENT_SECONDS = 30.0
 # Where another token may be after GitHub refused one.
@@ -338,7 +340,7 @@ def _read_secret_file(path: str, description: str) -> str:
 def _read_variable(variable: str) -> str:
     """Return the token in an environment variable; empty also for what an entry holds that nobody filled in."""
     token = os.environ.get(variable, "").strip()
-    if token in _PLACEHOLDERS or is_unreplaced(variable, token):
+    if token in _PLACEHOLDERS or token.startswith(_BEGINNINGS_OF_REFERENCES):
         return ""
     add_secrets([token])
     return token
