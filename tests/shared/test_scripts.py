@@ -780,10 +780,21 @@ async def test_an_answer_that_is_asked_to_be_too_short_has_as_little_as_one_may_
 
 async def test_a_long_answer_says_how_a_look_is_shorter() -> None:
     async with Served() as served:
-        text = await served.run("print('x'.repeat(4000))")
+        text = await served.run("print('x'.repeat(4000))", max_bytes=10_000)
         assert text.startswith("[4,001 bytes; to look at many lines, print count_forms(LINES)]\nxxx")
-        assert (await served.run("print(count_forms('x'), 'x'.repeat(4000))")).startswith("[1 texts")
+        script = "print(count_forms('x'), 'x'.repeat(4000))"
+        assert (await served.run(script, max_bytes=10_000)).startswith("[1 texts")
         assert (await served.run("print('x'.repeat(2000))")).startswith("xxx")
+
+
+async def test_a_script_that_only_reads_prints_less_and_can_ask_for_more(tmp_path: Path) -> None:
+    script = "print('x'.repeat(9000))"
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        for name, most, count in [("call_tools", None, 4000), ("call_tools", 20_000, 9000), ("run_script", None, 9000)]:
+            arguments = {"script": script} | ({} if most is None else {"max_bytes": most})
+            answer = await client.call_tool(name, arguments)
+            assert isinstance(answer.content[0], TextContent)
+            assert 0 <= len(answer.content[0].text) - count < 200, name
 
 
 async def test_of_a_long_output_the_first_and_the_last_lines_are_shown_whole() -> None:

@@ -47,6 +47,8 @@ _MAX_SECONDS = 60.0
 # Of a script that changes things: a change of many waits for its service, and tells how far it is.
 _MAX_CHANGING_SECONDS = 300.0
 _MAX_SCRIPT_CHARACTERS = 50_000
+# Of what a script prints that only reads, unless it asks for more: it mostly looks, and can be run again.
+_MAX_SCRIPT_BYTES = 4000
 # Each is a process; others wait. One caller leaves some for the others.
 _MAX_RUNNING_SCRIPTS = 4
 _MAX_RUNNING_SCRIPTS_OF_CALLER = 2
@@ -90,6 +92,11 @@ def _raise_answer_bytes(number: int) -> int:
 
 
 _MaxBytes = Annotated[int, Field(le=1_000_000, description="Altogether."), AfterValidator(_raise_answer_bytes)]
+_MaxBytesOfScript = Annotated[
+    int,
+    Field(le=1_000_000, description=f"By default {_MAX_SCRIPT_BYTES} of a script."),
+    AfterValidator(_raise_answer_bytes),
+]
 
 
 @dataclass(frozen=True)
@@ -231,13 +238,15 @@ class CallReadingTools(_Batch):
 
     @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
     async def call_tools(
-        self, calls: _Calls | None = None, script: _ScriptText = "", max_bytes: _MaxBytes = DEFAULT_PAGE_BYTES
+        self, calls: _Calls | None = None, script: _ScriptText = "", max_bytes: _MaxBytesOfScript | None = None
     ) -> CallToolResult:
         """Make several calls of reading tools in turn.
 
         With `script` only what it `print`s comes back: find, count and compare at once, and print `count_forms` of
         data, not its lines.
         """
+        if max_bytes is None:
+            max_bytes = _MAX_SCRIPT_BYTES if script.strip() else DEFAULT_PAGE_BYTES
         return await self.call_or_run(calls or (), script, max_bytes)
 
 
