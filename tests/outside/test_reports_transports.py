@@ -541,14 +541,15 @@ async def first_event_id(stream: httpx2.Response) -> str:
 @pytest.mark.reported("modelcontextprotocol/python-sdk#412")
 @pytest.mark.reported("modelcontextprotocol/python-sdk#464")
 @pytest.mark.reported("modelcontextprotocol/modelcontextprotocol#319")
-async def test_an_old_client_behind_a_path_of_a_proxy_sends_its_messages_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("prefix", ["/files", "/sse"])
+async def test_an_old_client_behind_a_path_of_a_proxy_sends_its_messages_there(prefix: str, tmp_path: Path) -> None:
     """The proxy may remove the path or not: what comes back to the server is served."""
     command = [sys.executable, "-m", "mcp_fs", "--transport", "sse", "--port", "0"]
-    command += ["--public-url", "https://example.org/files/sse", str(tmp_path)]
+    command += ["--public-url", f"https://example.org{prefix}/sse", str(tmp_path)]
     async with running(command) as subject:
         async with httpx2.AsyncClient(trust_env=False) as client, client.stream("GET", subject.url) as answer:
-            assert "data: /files/messages/?session_id=" in await anext(answer.aiter_text())
-        for path in ("/sse", "/files/sse"):
+            assert f"data: {prefix}/messages/?session_id=" in await anext(answer.aiter_text())
+        for path in ("/sse", f"{prefix}/sse"):
             url = subject.url.removesuffix("/sse") + path
             async with sse_client(url) as streams, ClientSession(*streams) as session:
                 with anyio.fail_after(SECONDS):

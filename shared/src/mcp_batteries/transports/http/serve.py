@@ -213,7 +213,6 @@ def _layers(
         _server_card(server, settings),
         partial(HostCheck, hosts=gate.hosts, origins=gate.origins),
         partial(_without_slash, path=path),
-        _message_path(settings),
         partial(CrossOrigin, origins=gate.origins),
     ]
     if gate.metrics is not None:
@@ -224,6 +223,8 @@ def _layers(
         layers.append(gate.metrics.page)
     if gate.wire is not None:
         layers.append(gate.wire.layer)
+    # Those before it know the other paths, such as that of the metrics, without a prefix.
+    layers.append(_message_path(settings))
     return layers
 
 
@@ -387,8 +388,8 @@ def _with_prefix(app: ASGIApp, prefix: str) -> ASGIApp:
     async def move(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             path = scope["path"]
-            if path.startswith(f"{prefix}/"):
-                path = path.removeprefix(prefix)
+            if not path.startswith(f"{prefix}/"):
+                path = prefix + path
             scope = {**scope, "path": path, "raw_path": path.encode(), "root_path": prefix}
         await app(scope, receive, send)
 
