@@ -1296,6 +1296,8 @@ async def test_the_only_remote_is_the_one_that_is_meant(repository: Made, tmp_pa
         ("cafe\u0301.txt", '"cafe\\314\\201.txt"'),
         ("\u1112\u1161\u11ab/a.txt", '"\u1112\\341\\205\\241\u11ab/a.txt"'),
         ("\u212bngstro\u0308m", '"\\342\\204\\253ngstro\\314\\210m"'),
+        # The accent goes with the letter, though there is another mark between them.
+        ("a\u0331\u0301.txt", '"a\u0331\\314\\201.txt"'),
     ],
 )
 async def test_a_name_that_looks_like_another_is_told_apart(name: str, shown: str, repository: Made) -> None:

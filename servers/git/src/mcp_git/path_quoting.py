@@ -36,6 +36,8 @@ _ODD = re.compile(f'[{_LINE_ENDS}"\\\\{_DIRECTIONS}{_UNSEEN}\ud800-\udfff]')
 LINE_BREAKS = re.compile(f"[{_LINE_ENDS}{_DIRECTIONS}{_UNSEEN}]")
 _HIDDEN = re.compile(f"[{_DIRECTIONS}{_UNSEEN}]")
 _MAX_HIDDEN_NAMES = 5
+# A letter with 30 marks, the most that Unicode's stream-safe text has: more would take the square of their number.
+_MAX_MARKED_LETTER = 31
 _ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
 
 
@@ -72,13 +74,17 @@ def _list_uncomposed(text: str) -> Generator[str]:
 
     A name with `e` and an accent looks like one with `é`, which is another file to git.
     """
-    previous = ""
+    letter_with_marks = ""
     for character in text:
-        if unicodedata.is_normalized("NFC", previous + character):
+        if unicodedata.is_normalized("NFC", letter_with_marks + character):
             yield _escaped(character)
         else:
             yield _escape_bytes(character)
-        previous = unicodedata.normalize("NFC", character)
+        if unicodedata.combining(character):
+            marked = unicodedata.normalize("NFC", letter_with_marks + character)
+            letter_with_marks = marked[:_MAX_MARKED_LETTER]
+        else:
+            letter_with_marks = unicodedata.normalize("NFC", character)
 
 
 def unquote_path(text: str) -> str:
