@@ -72,6 +72,17 @@ async def test_a_worktree_that_fails_leaves_nothing_behind(tmp_path: Path) -> No
         assert made.git("for-each-ref") == before and os.listdir(trees) == []
 
 
+async def test_a_worktree_has_a_sparse_checkout_of_many_patterns(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("sparse-checkout", "set", "--no-cone", "side.txt")
+    patterns = made.path / ".git/info/sparse-checkout"
+    patterns.write_text(patterns.read_text() + "/a/folder/that/is/not/there/\n" * 5000)
+    trees = tmp_path / "trees"
+    async with serving("--write", "--worktree-folder", trees, made.path) as asking:
+        assert not (await asking("create_worktree", name="fix")).startswith("failed")
+    assert sorted(os.listdir(trees / "fix")) == [".git", "side.txt"]
+
+
 NAMES = ["../out", "/tmp/out", ".git", "..", "-x", "a/b", "a\nb", "", "x" * 200]
 
 

@@ -343,7 +343,7 @@ def is_inside_any(path: str, roots: Iterable[str]) -> bool:
     return any(is_inside(path, root) for root in roots)
 
 
-def read_small_file(path: str) -> str | None:
+def read_small_file(path: str, *, max_bytes: int = _MAX_SMALL_FILE_BYTES) -> str | None:
     """Return the text of one of git's short files; None if it is not a file or too long."""
     try:
         file = os.open(path, _OPEN_FLAGS)
@@ -352,11 +352,11 @@ def read_small_file(path: str) -> str | None:
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             return None
-        text = os.read(file, _MAX_SMALL_FILE_BYTES + 1)
+        text = os.read(file, max_bytes + 1)
     except OSError:
         return None
     finally:
         os.close(file)
-    if len(text) > _MAX_SMALL_FILE_BYTES:
+    if len(text) > max_bytes:
         return None
     return os.fsdecode(text).rstrip("\n")

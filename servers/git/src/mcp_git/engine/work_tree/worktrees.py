@@ -39,6 +39,9 @@ from mcp_git.tool_calls import format_call
 
 __all__ = ["Worktrees"]
 
+# Of a sparse checkout, which has a line or two for each folder.
+_MAX_PATTERNS_BYTES = 64 * 1024 * 1024
+
 
 class Worktrees:
     """Makes and removes worktrees; every method blocks."""
@@ -238,7 +241,8 @@ def _write_links(layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) ->
 
 def _copy_sparse_checkout(layout: Layout, git_dir: str, entries: Sequence[git_config.Entry]) -> None:
     """Let a new worktree have the files that the one at hand has, as `git worktree add` does."""
-    patterns = read_small_file(os.path.join(layout.git_dir, "info", "sparse-checkout"))
+    path = os.path.join(layout.git_dir, "info", "sparse-checkout")
+    patterns = read_small_file(path, max_bytes=_MAX_PATTERNS_BYTES)
     if patterns is None:
         return
     os.mkdir(os.path.join(git_dir, "info"))
