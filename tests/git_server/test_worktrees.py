@@ -72,6 +72,21 @@ async def test_a_worktree_that_fails_leaves_nothing_behind(tmp_path: Path) -> No
         assert made.git("for-each-ref") == before and os.listdir(trees) == []
 
 
+async def test_the_stash_of_a_removed_worktree_is_named_where_no_call_makes_that_again(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    trees = tmp_path / "trees"
+    async with serving("--write", "--worktree-folder", trees, made.path) as asking:
+        await asking("create_worktree", name="fix")
+        linked = Made(trees / "fix")
+        linked.git("switch", "--quiet", "--detach")
+        linked.write("notes.txt", "fixed\n")
+        linked.write("new.txt", "precious\n")
+        said = await asking("delete_worktree", name="fix")
+        assert said.startswith("failed: In it is what is not committed: 1 changed, 1 untracked."), said
+        said = await asking("delete_worktree", name="fix", force=True)
+        assert made.git("rev-parse", "stash").strip() in said and "undo" not in said, said
+
+
 async def test_a_worktree_has_a_sparse_checkout_of_many_patterns(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.git("sparse-checkout", "set", "--no-cone", "side.txt")

@@ -19,7 +19,7 @@ from mcp_git.engine.program.revisions import explained_failures, explained_missi
 from mcp_git.engine.work_tree.content_check import ContentCheck
 from mcp_git.engine.work_tree.in_progress import find_operations_in_progress
 from mcp_git.engine.work_tree.overlooked_files import list_overlooked, list_overlooked_changes
-from mcp_git.engine.work_tree.status import Status
+from mcp_git.engine.work_tree.status import Status, count_kinds, describe_counts
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer, count
 from mcp_git.path_quoting import escape_line_breaks, quote_path
@@ -143,15 +143,16 @@ class Worktrees:
         status = read_status(self._git, repository, cancel)
         self._refuse_losing(repository, layout, status, cancel)
         undo_calls = [format_call("create_worktree", name=repository.name, branch=status.head)]
+        facts = [f"removed the worktree {repository.name}", f"it was {status.branch}"]
         if status.entries:
             if not force:
-                message = f"{count(len(status.entries), 'file')} in it is not committed."
+                message = f"In it is what is not committed: {describe_counts(count_kinds(status.entries))}."
                 raise Conflict(message, "Commit, or `force`, which makes a stash of it.")
             stash = self._stash(repository, cancel)
+            facts.append(f"what was not committed is the stash {stash}")
             undo_calls.append(format_call("run_stash", action="pop", rev=stash, index=True, repo=repository.name))
         _remove_folders(self._git.layout(repository).work_tree or layout.work_tree, layout.git_dir)
         self._policy.forget(linked)
-        facts = [f"removed the worktree {repository.name}", f"it was {status.branch}"]
         if status.is_detached:
             return Answer(facts)  # A worktree is made for a branch, so no call makes this one again.
         return Answer(facts, [f"undo: {undo_call}" for undo_call in undo_calls])
