@@ -1173,6 +1173,7 @@ async def test_a_conflict_of_a_stash_outside_of_a_sparse_checkout_is_staged(repo
         # What is not in conflict is refused there, behind what git stages first.
         answer = await ask("stage_files", paths=["in", "out/deep", "out/b.txt"])
         assert "outside of your sparse-checkout" in answer and "`git sparse-checkout add`" in answer, answer
+        assert "files in conflict, each named by itself" in await ask("stage_files", paths=["out"])
         assert repository.git("status", "--porcelain") == "M  in/a.txt\nUU out/b.txt\n"
         assert not (await ask("stage_files", paths=["in", "out/b.txt"])).startswith("failed")
     assert repository.git("status", "--porcelain") == "M  in/a.txt\nM  out/b.txt\n"

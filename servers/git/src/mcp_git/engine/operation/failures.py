@@ -72,8 +72,8 @@ _NEXT_MOVES = {
     "`CHERRY_PICK_HEAD` or `REBASE_HEAD`.",
     "path '.*' is unmerged": "That commit does not have it: delete the file, or leave it as it is to stay, then "
     "`stage_files`.",
-    "outside of your sparse-checkout": "Git stages nothing there: the user can widen it, `git sparse-checkout add`, or "
-    "take the mark off: `git update-index --no-skip-worktree`.",
+    "outside of your sparse-checkout": "Git stages nothing there but files in conflict, each named by itself: the user "
+    "can widen it, `git sparse-checkout add`, or take the mark off: `git update-index --no-skip-worktree`.",
     "Entry '.*' not uptodate": "A new file that `git add --intent-to-add` marked can't be stashed: `stage_files` it.",
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
 }
