@@ -773,6 +773,14 @@ def _explain_empty_list(git: Git, repository: Repository, query: LogQuery, cance
     Raises:
         NotFound: no commit ever had it.
     """
+    oid = "" if query.not_picked else _find_dropped_commit(git, repository, query, cancel)
+    if oid:
+        return [f"{oid} is on a side that a merge dropped: name it as `rev`"]
+    return _describe_missing_path(git, repository, query, cancel)
+
+
+def _find_dropped_commit(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> str:
+    """Return the latest commit that a query is of, also on sides of merges that git does not follow; empty if none."""
     arguments = ["log", *abbreviation(), "--format=%h", "--max-count=1", "--full-history", "--no-merges"]
     options = [*query.date_options, *query.commit_options, *query.change_options]
     if query.all_branches:
@@ -780,10 +788,7 @@ def _explain_empty_list(git: Git, repository: Repository, query: LogQuery, cance
     operands = [query.revision.text, "--", *query.pathspecs]
     command = [*arguments, *options, *operands]
     output = git.run(repository, command, cancel, exit_codes=(0, 128), literal_paths=not query.path.is_glob)
-    oid = output.text.strip()
-    if oid and not query.not_picked:
-        return [f"{oid} is on a side that a merge dropped: name it as `rev`"]
-    return _describe_missing_path(git, repository, query, cancel)
+    return output.text.strip()
 
 
 def _describe_missing_path(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> list[str]:
