@@ -215,3 +215,14 @@ async def test_forms_beyond_the_most_frequent_are_counted(tmp_path: Path) -> Non
 async def test_kinds_without_a_sample_are_counted(tmp_path: Path) -> None:
     fill(tmp_path, {f"{number}.{kind}": "text\n" for number, kind in enumerate("aabcdefgh")})
     assert (await samples(tmp_path))[-1] == "[no samples of 2 other kinds, with fewer files]"
+
+
+async def test_columns_of_one_name_are_counted_apart(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.csv": "name,name,,\n" + "ann,lee,x,\nbob,lee,x,\n" * 2})
+    assert (await samples(tmp_path))[2:] == [
+        "1\tname,name,,",
+        "name: 2x ann | 2x bob",
+        "name: 4x lee",
+        '"": 4x x',
+        '"": 4x ""',
+    ]

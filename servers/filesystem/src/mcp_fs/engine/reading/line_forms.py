@@ -31,6 +31,8 @@ _DATE = re.compile(r"(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)")
 
 def line_form(text: str) -> str:
     """Return how a text is written: `a` for words, `9` for numbers, and the signs between them."""
+    if text.isalnum():
+        return "9" if text.isdecimal() else "a"
     form = _WORD.sub("a", text[:_MAX_FORM_CHARACTERS])
     form = _NUMBER.sub("9", form)
     form = _WORDS.sub("a", form)
@@ -82,16 +84,16 @@ class FormLevel:
     def __len__(self) -> int:
         return len(self._forms)
 
-    def add(self, text: str, file_number: int) -> None:
+    def add(self, text: str, file_number: int, times: int) -> None:
         key = self.form_of(text)
         form = self._forms.get(key)
         if form is None and len(self._forms) == self.max_forms:
-            self.uncounted += 1
+            self.uncounted += times
             return
         if form is None:
             form = Form(text)
             self._forms[key] = form
-        form.count += 1
+        form.count += times
         if form.last_file != file_number:
             form.file_count += 1
             form.last_file = file_number
@@ -127,9 +129,9 @@ class TextForms:
         ]
         self._last_level = FormLevel("alike but for words and numbers", line_form, _MAX_FORMS)
 
-    def add(self, text: str, file_number: int = 0) -> None:
+    def add(self, text: str, file_number: int = 0, times: int = 1) -> None:
         for level in (*self._finer_levels, self._last_level):
-            level.add(text, file_number)
+            level.add(text, file_number, times)
         self._finer_levels = [level for level in self._finer_levels if not level.uncounted]
         date = _DATE.search(text)
         if date is not None:

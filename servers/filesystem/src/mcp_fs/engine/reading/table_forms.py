@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from mcp_fs.engine.reading.line_forms import FormLevel, TextForms
 from mcp_fs.models import pluralize
@@ -36,7 +37,8 @@ class TableForms:
         self._file_count = 0
         self._named_file_count = 0
         self._header_counts = Counter[str]()
-        self._columns: dict[str, TextForms] = {}
+        # Of each column its values, which are far fewer than cells; of several of one name each by its number.
+        self._columns: dict[tuple[str, int], Counter[str]] = {}
         self._misfits: list[str] = []
 
     def add_file(self, lines: Sequence[str]) -> None:
@@ -53,18 +55,26 @@ class TableForms:
         except csv.Error:
             return
         self._named_file_count += 1
-        columns = [self._columns.setdefault(name.strip(), TextForms(_MAX_FORMS)) for name in names]
+        columns = self._find_columns(names)
         for row in rows:
             if row:
                 self._add_row(columns, row, separator)
 
-    def _add_row(self, columns: Sequence[TextForms], row: Sequence[str], separator: str) -> None:
+    def _find_columns(self, names: Sequence[str]) -> list[Counter[str]]:
+        columns: list[Counter[str]] = []
+        name_counts = Counter[str]()
+        for name in map(str.strip, names):
+            columns.append(self._columns.setdefault((name, name_counts[name]), Counter()))
+            name_counts[name] += 1
+        return columns
+
+    def _add_row(self, columns: Sequence[Counter[str]], row: Sequence[str], separator: str) -> None:
         self.row_count += 1
         if len(row) != len(columns):
             self._misfits.append(separator.join(row))
             return
-        for forms, value in zip(columns, row, strict=True):
-            forms.add(value)
+        for values, value in zip(columns, row, strict=True):
+            values[value] += 1
 
     def is_regular(self) -> bool:
         """Return whether all files have names of columns, and most rows a value for each of them."""
@@ -81,12 +91,15 @@ class TableForms:
         rows = [self._describe_header(header, count) for header, count in self._header_counts.most_common()]
         if self._misfits:
             rows.append(f"[{pluralize(len(self._misfits), 'row')} of another length: {_show(self._misfits[0])}]")
-        rows += [_describe_column(name, forms) for name, forms in self._columns.items()]
-        for number, row in enumerate(rows):
+        line_count = len(rows) + len(self._columns)
+        columns = (_describe_column(name, values) for (name, _), values in self._columns.items())
+        shown_rows: list[str] = []
+        for row in chain(rows, columns):
             max_bytes -= len(row.encode("utf-8", "replace")) + 1
-            if number and max_bytes < 0:
-                return [*rows[:number], f"[{pluralize(len(rows) - number, 'line')} more]"]
-        return rows
+            if shown_rows and max_bytes < 0:
+                return [*shown_rows, f"[{pluralize(line_count - len(shown_rows), 'line')} more]"]
+            shown_rows.append(row)
+        return shown_rows
 
     def _describe_header(self, header: str, count: int) -> str:
         if count == self._file_count:
@@ -94,7 +107,10 @@ class TableForms:
         return f"{count:,} in {count:,}\t{header}"
 
 
-def _describe_column(name: str, forms: TextForms) -> str:
+def _describe_column(name: str, values: Counter[str]) -> str:
+    forms = TextForms(_MAX_FORMS)
+    for value, count in values.items():
+        forms.add(value, times=count)
     level = forms.levels[0]
     notes = ", ".join(forms.describe_level(level))
     if notes:
