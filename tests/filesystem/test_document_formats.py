@@ -242,6 +242,18 @@ async def test_rich_text_is_read_without_its_marks_and_kept_from_edits_of_them(t
     assert not failed and "thin" in await read(tmp_path, "a.rtf")
 
 
+async def test_numbers_of_lists_in_rich_text_are_kept_and_only_raised_digits_are_raised(tmp_path: Path) -> None:
+    items = r"{\listtext\f0 1.\tab}one\par {\pntext\f0 2.\tab}two\par "
+    powers = r"10{\super\b 6}, 10{\super\nosupersub 7}, 10{\super\plain 8}, 10{\super\super 9}\par"
+    (tmp_path / "a.rtf").write_text(r"{\rtf1\ansi" + items + powers + "}")
+    assert (await read(tmp_path, "a.rtf")).endswith("\n1.\tone\n2.\ttwo\n10⁶, 107, 108, 10⁹")
+
+
+async def test_rich_text_of_many_raised_and_unended_parts_is_read_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.rtf").write_text(r"{\rtf1 " + r"\super" * 100_000 + r"\u-8190?" * 20_000 + "}")
+    assert "\ue002" in await read(tmp_path, "a.rtf")
+
+
 @pytest.mark.parametrize("page", [None, 1, 2])
 async def test_who_asks_for_a_page_of_a_pdf_gets_no_base64(tmp_path: Path, page: int | None) -> None:
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\n" + bytes(20_000))

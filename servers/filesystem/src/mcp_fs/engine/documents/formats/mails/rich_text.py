@@ -13,15 +13,15 @@ from mcp_fs.engine.documents.formats.raised import raise_text
 __all__ = ["RichText", "read_rich_text"]
 
 # The library leaves out numbers of lists, which are written out before each item, and notes.
-_LIST_NUMBER = re.compile(r"\{\\listtext(?![a-z])")
+_LIST_NUMBER = re.compile(r"\{\\(?:listtext|pntext)(?![a-z])")
 _NOTE = re.compile(r"\{\\footnote(?![a-z])")
 _BRACE = re.compile(r"\\[\\{}]|[{}]")
 # Raised text as far as it is in one piece, behind what else is said of its looks.
-_RAISED = re.compile(r"(\\super(?![a-z0-9])(?:\\[a-z]++(?:-?\d++)?)*+ ?+)([^\\{}]+)")
+_RAISED = re.compile(r"(\\super(?![a-z0-9])(?:\\(?!super|nosupersub|plain)[a-z]++(?:-?\d++)?)*+ ?+)([^\\{}]+)")
 # Characters of private use that mark where something begins and ends, and how RTF writes them.
 _MARKS = "\ue000\ue001\ue002\ue003"
 _RAISED_BEGIN, _RAISED_END, _NOTE_BEGIN, _NOTE_END = (f"{{\\uc1\\u{ord(mark) - 0x10000}?}}" for mark in _MARKS)
-_NOTE_TEXT = re.compile("\ue002([^\ue003]*)\ue003")
+_NOTE_TEXT = re.compile("\ue002([^\ue002\ue003]*)\ue003")
 
 
 class RichText:
