@@ -14,6 +14,7 @@ import pytest
 from compressed_rtf import compress
 
 from filesystem.compound_file import Tree, compound_file
+from filesystem.documents import zipped
 from filesystem.reading import served
 from filesystem.test_replace import call
 from mcp_batteries.sql.transfer.parquet import ColumnKind, write_rows
@@ -252,6 +253,23 @@ async def test_numbers_of_lists_in_rich_text_are_kept_and_only_raised_digits_are
 async def test_rich_text_of_many_raised_and_unended_parts_is_read_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.rtf").write_text(r"{\rtf1 " + r"\super" * 100_000 + r"\u-8190?" * 20_000 + "}")
     assert "\ue002" in await read(tmp_path, "a.rtf")
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("<table:table table:name='S'><table:table-row>{cell}</table:table-row></table:table>", "[S]\nx^2 | B1"),
+        ("<draw:page draw:name='1'>{frame}</draw:page><draw:page draw:name='2'/>", "[1]\nx^2\n[2]"),
+    ],
+)
+async def test_a_formula_is_in_the_cell_or_slide_that_has_it(tmp_path: Path, body: str, lines: str) -> None:
+    frame = "<draw:frame><draw:object xlink:href='./Object 1'/></draw:frame>"
+    cell = f"<table:table-cell>{frame}</table:table-cell><table:table-cell><text:p>B1</text:p></table:table-cell>"
+    names = "".join(f" xmlns:{name}='{name}'" for name in ("office", "table", "text", "draw", "xlink"))
+    content = f"<office:content{names}>{body.format(cell=cell, frame=frame)}</office:content>"
+    formula = "<math xmlns='math'><msup><mi>x</mi><mn>2</mn></msup></math>"
+    (tmp_path / "a.odp").write_bytes(zipped({"content.xml": content, "Object 1/content.xml": formula}))
+    assert lines in await read(tmp_path, "a.odp")
 
 
 @pytest.mark.parametrize("page", [None, 1, 2])

@@ -169,7 +169,7 @@ class _OpenDocumentLines(LineBuilder):
             case "a":
                 self._links.append((attributes.get("href", ""), len(self._line)))
             case "object":
-                self._line.append(self._formulas.get(posixpath.normpath(attributes.get("href", "")), ""))
+                self._write_formula(self._formulas.get(posixpath.normpath(attributes.get("href", "")), ""))
             case "span":
                 self._raised_spans.append(self._is_raised)
                 self._is_raised = self._is_raised or attributes.get("style-name") in self._raised_styles
@@ -207,6 +207,12 @@ class _OpenDocumentLines(LineBuilder):
                 self._item_mark = ""
             case _:
                 pass
+
+    def _write_formula(self, formula: str) -> None:
+        """Write a formula that is an object, in its slide or cell where it stands in no paragraph."""
+        self._line.append(formula)
+        if not self._is_in_text():
+            self._end_line()
 
     def _start_paragraph(self, name: str, attributes: Mapping[str, str]) -> None:
         self._end_line()
