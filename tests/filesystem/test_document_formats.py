@@ -272,6 +272,14 @@ async def test_a_formula_is_in_the_cell_or_slide_that_has_it(tmp_path: Path, bod
     assert lines in await read(tmp_path, "a.odp")
 
 
+async def test_a_formula_of_a_page_ends_with_its_cell_and_keeps_what_its_table_says(tmp_path: Path) -> None:
+    table = "<mtable><mtr><mtd><mtext>R&amp;D</mtext></mtd></mtr></mtable>"
+    row = "<tr><td><math><mi>x</mi></td><td>5</td></tr>"
+    page = f"<table>{row}</table><p><math>{table}</math></p>"
+    (tmp_path / "a.eml").write_text(f"Content-Type: text/html\n\n{page}")
+    assert (await read(tmp_path, "a.eml")).endswith("x\t5\nR&D")
+
+
 @pytest.mark.parametrize("page", [None, 1, 2])
 async def test_who_asks_for_a_page_of_a_pdf_gets_no_base64(tmp_path: Path, page: int | None) -> None:
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\n" + bytes(20_000))

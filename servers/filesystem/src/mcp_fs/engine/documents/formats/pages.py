@@ -76,38 +76,34 @@ class _Table:
     """A table that is open.
 
     Attributes:
+        row: number of the row that is open.
         column: the one that the next cell of the row takes, if no cell above covers it.
         written: how many columns the line has.
+        covered: up to which row the last cell of a column goes.
         is_in_row: whether a row has begun that has not ended.
-        covered: for how many more rows cells above cover a column.
     """
 
+    row: int = 0
     column: int = 0
     written: int = 0
     covered: dict[int, int] = field(default_factory=dict[int, int])
     is_in_row: bool = False
 
     def start_row(self) -> None:
-        for column in self.covered:
-            if column >= self.column:
-                self._uncover(column)
+        self.row += 1
         self.column = 0
         self.written = 0
 
     def start_cell(self, columns: int, rows: int) -> int:
         """Return how many tabs stand before a cell that goes over so many columns and rows."""
-        while self.covered.get(self.column, 0):
-            self._uncover(self.column)
+        while self.covered.get(self.column, -1) >= self.row:
             self.column += 1
         tabs = self.column - self.written
         self.written = self.column
         for _ in range(columns):
-            self.covered[self.column] = rows - 1
+            self.covered[self.column] = self.row + rows - 1
             self.column += 1
         return tabs
-
-    def _uncover(self, column: int) -> None:
-        self.covered[column] = max(0, self.covered[column] - 1)
 
 
 class _PageParser(HTMLParser):
@@ -134,7 +130,7 @@ class _PageParser(HTMLParser):
         name = tag.rpartition(":")[2]
         if self._formula is None and not self._silent and name in FORMULAS:
             self._formula = Formula()
-        if self._formula is not None and tag not in self._BREAKS:
+        if self._formula is not None and tag not in self._BREAKS | self._CELLS:
             self._formula.start(name, dict(attrs))
             return
         self._end_formula()

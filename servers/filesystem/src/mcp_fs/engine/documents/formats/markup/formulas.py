@@ -130,7 +130,7 @@ class Formula:
         name = local_name(name)
         if self._ignored:
             self._ignored -= 1
-        elif any(element.name == name for element in self._open):
+        elif any(element.name == name for element in reversed(self._open)):
             while self._open[-1].name != name:
                 self._end_element()
             self._end_element()
@@ -205,7 +205,9 @@ def _write(element: _Element) -> _Part:
             text = properties.get("open", "(") + inner + properties.get("close", ")")
         case "mr" | "mtr" | "mlabeledtr":
             text = _join_cells(element.parts)
-        case "m" | "eqArr" | "mtable":
+        case "m" | "mtable":
+            text = "; ".join(part.text for part in element.parts)
+        case "eqArr":  # whose `&` are places where its lines are aligned
             text = "; ".join(part.text.replace("&", "") for part in element.parts)
         case "phant" if properties.get("show") in ("0", "off", "false"):
             text = ""
