@@ -99,6 +99,10 @@ BODIES: dict[str, tuple[str, str]] = {
         f"{OPEN}pay in 14 work days\n\ngone\n\n[open changes]\ndeleted by Bob: 30\ninserted by Ann: 14 work\n"
         "moved away by Ann: gone\nmoved here by Ann: gone\n",
     ),
+    "a formula that is deleted": (
+        f'<p>{run("left")}<del author="Bob"><oMath><sup>{run("x")}</sup></oMath></del></p>',
+        f"{OPEN}left\n\n[open changes]\ndeleted by Bob: x\n",
+    ),
 }  # fmt: skip
 
 

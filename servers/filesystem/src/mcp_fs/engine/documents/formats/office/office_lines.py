@@ -19,7 +19,7 @@ class OfficeLines(LineBuilder):
 
     # What is shown a second time for older programs, what was deleted or looked otherwise, codes of fields, and how
     # the characters below it are spoken.
-    IGNORED = frozenset({"Fallback", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange", "rt"})
+    IGNORED = frozenset({"Fallback", "del", "delText", "instrText", "moveFrom", "pPrChange", "rPrChange", "rt"})
 
     def __init__(self) -> None:
         super().__init__()
