@@ -57,6 +57,12 @@ async def test_files_that_can_not_be_read_are_told(tmp_path: Path) -> None:
     ]
 
 
+async def test_files_with_bytes_that_do_not_decode_are_told(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.txt": "a\n", "b.txt": "line \xe9\n".encode() * 400 + b"tail \xff\xfe\n"})
+    lines = await run(tmp_path, 'print(read_files.all({paths: ["a.txt", "b.txt"]}).length, remark);')
+    assert lines[-1] == "2 [rows: 2 files; 1 with undecodable bytes as \ufffd: b.txt]"
+
+
 async def test_files_are_never_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_page, "MAX_PAGE_BYTES", 10)
     fill(tmp_path, {"a": "12345\n", "b": "1234", "c": "", "d": "x\n", "e": "1\n2\n3\n4\n5\n6\n"})

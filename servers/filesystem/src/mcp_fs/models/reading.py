@@ -11,7 +11,7 @@ from mcp_fs.models.formatting import escape_line_breaks, pluralize
 
 __all__ = ["FileSlices", "FileTexts", "FullContents", "Media", "TextSlice"]
 
-_MAX_FAILURES_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,12 @@ class FileTexts(TextResult):
         # By this word a script knows a table.
         head = f"rows: {pluralize(len(self.texts), 'file')}"
         if self.failures:
-            named = [f"{name}: {problem.failure}" for name, problem in self.failures[:_MAX_FAILURES_NAMED]]
+            named = [f"{name}: {problem.failure}" for name, problem in self.failures[:_MAX_NAMED]]
             head += f"; {len(self.failures):,} not read: {escape_line_breaks(' '.join(named))}"
+        undecodable = [text.path for text in self.texts if text.has_undecodable]
+        if undecodable:
+            named = undecodable[:_MAX_NAMED]
+            head += f"; {len(undecodable):,} with undecodable bytes as \ufffd: {escape_line_breaks(' '.join(named))}"
         rows = [["path", "encoding", "text"]]
         rows += [[text.path, text.encoding, text.body] for text in self.texts]
         return "\n".join([f"[{head}]", *map(to_compact_json, rows)])
