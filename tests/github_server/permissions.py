@@ -38,7 +38,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("GET", "~/(assignees|labels|milestones|issues/{issue_number}/(comments|timeline))", f"{EITHER}: read"),
     ("GET", "~/issues.*", "Issues: read"),
     ("POST PATCH DELETE", "~/(labels.*|milestones.*|issues/comments/{comment_id})", f"{EITHER}: write"),
-    ("POST PATCH", "~/issues/{issue_number}(/comments|/assignees)?", f"{EITHER}: write"),
+    ("POST PATCH DELETE", "~/issues/{issue_number}(/comments|/assignees|/labels.*)?", f"{EITHER}: write"),
     ("POST PATCH DELETE", "~/issues.*", "Issues: write"),
     ("GET", "~/pulls.*", "Pull requests: read"),
     ("POST PATCH PUT DELETE", "~/pulls.*", "Pull requests: write"),

@@ -35,11 +35,10 @@ _TOOLS_BY_PERMISSION = {
     "Issue types of the organisation: read": "list_issue_options",
     "Issues or Pull requests: read": "list_comments list_issue_options",
     "Issues or Pull requests: write": (
-        "create_comment create_label delete_comment delete_label edit_comment edit_issue edit_label run_copilot "
-        "write_milestone"
+        "create_comment create_label delete_comment delete_label edit_comment edit_label run_copilot write_milestone"
     ),
-    "Issues: read": "create_project_item edit_issue find_duplicates get_issue list_issues list_pull_requests",
-    "Issues: write": "create_issue create_reaction edit_dependency edit_sub_issue",
+    "Issues: read": "create_project_item find_duplicates get_issue list_issues list_pull_requests",
+    "Issues: write": "create_issue create_reaction edit_dependency edit_issue edit_sub_issue",
     "Members of the organisation: read": "list_people",
     "Metadata: read": "get_gist get_me get_repository get_ruleset list_gists list_rules search_github",
     "Projects of the organisation: read": "list_projects",

@@ -1,4 +1,5 @@
-// `count_forms(LINES or ROWS)`: how texts are written. A script that is to meet all of them prints this in place of them.
+// `count_forms(LINES or ROWS)`: how texts are written, by an example of those that are alike but for words or numbers. A
+// script that is to meet all of them prints this in place of them.
 (() => {
   const {stringify} = JSON;
   const MAX_FORMS = 12;
@@ -16,33 +17,35 @@
     const [label] = LABEL.exec(text) ?? [""];
     return withoutNumbers(label) + withoutWords(text.slice(label.length));
   };
-  // From the finest on; the first that finds few forms is taken, else the last.
-  const LEVELS = [
-    {name: "", formOf: (text) => text},
-    {name: "alike but for numbers", formOf: withoutNumbers},
-    {name: "alike but for numbers and words behind a label", formOf: withoutWordsBehindLabel},
-    {name: "alike but for words and numbers", formOf: withoutWords},
-  ];
+  // From the finest on.
+  const LEVELS = [(text) => text, withoutNumbers, withoutWordsBehindLabel, withoutWords];
 
-  const countBy = (counts, formOf) => {
-    const forms = new Map();
-    for (const [text, count] of counts) {
-      const form = formOf(text);
-      const entry = forms.get(form);
-      if (entry) entry.count += count;
-      else forms.set(form, {example: text, count});
+  // A group is the texts that are alike at a level, with how often there is each.
+  const groupBy = (texts, level) => {
+    const groups = new Map();
+    for (const [text, count] of texts) {
+      const form = LEVELS[level](text);
+      const group = groups.get(form) ?? {level, count: 0, texts: []};
+      group.count += count;
+      group.texts.push([text, count]);
+      groups.set(form, group);
     }
-    return [...forms.values()].sort((a, b) => b.count - a.count);
+    return [...groups.values()];
   };
-  const countForms = (texts) => {
+  const partsOf = (group) => (group.parts ??= group.level > 0 ? groupBy(group.texts, group.level - 1) : []);
+  // Each form is told as finely as there is room: first those of few different texts.
+  const findForms = (texts) => {
     const counts = new Map();
     for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
-    for (const {name, formOf} of LEVELS) {
-      const forms = countBy(counts, formOf);
-      if (forms.length <= MAX_FORMS) return {name, forms};
+    let groups = groupBy(counts, LEVELS.length - 1);
+    for (;;) {
+      const room = MAX_FORMS - groups.length;
+      const divisible = groups.filter((group) => partsOf(group).length > 0 && partsOf(group).length - 1 <= room);
+      if (divisible.length === 0) break;
+      const [first] = divisible.sort((a, b) => partsOf(a).length - partsOf(b).length);
+      groups = groups.flatMap((group) => (group === first ? partsOf(group) : [group]));
     }
-    const {name, formOf} = LEVELS.at(-1);
-    return {name, forms: countBy(counts, formOf)};
+    return groups.sort((a, b) => b.count - a.count);
   };
 
   // Blanks at the ends of a text would not be seen, and a line end would end the line.
@@ -52,7 +55,10 @@
     return HIDDEN.test(shown) ? stringify(shown) : shown;
   };
   const showForms = (forms) => {
-    const shown = forms.map(({example, count}) => `${count}x ${showText(example)}`);
+    const shown = forms.map(({count, texts}) => {
+      const [[example]] = texts;
+      return `${count}x ${showText(example)}${texts.length > 1 ? ` (${texts.length} values)` : ""}`;
+    });
     const leftOut = forms.slice(MAX_FORMS - MAX_RARE_FORMS, -MAX_RARE_FORMS);
     if (forms.length > MAX_FORMS) {
       const sum = leftOut.reduce((total, {count}) => total + count, 0);
@@ -63,9 +69,8 @@
 
   const toText = (value) => (typeof value === "object" ? stringify(value) : String(value));
   const describeTexts = (texts) => {
-    const {name, forms} = countForms(texts);
-    const title = [`${texts.length} texts`, `${forms.length} forms`, name].filter(Boolean).join(", ");
-    return [`[${title}]`, ...showForms(forms)].join("\n");
+    const forms = findForms(texts);
+    return [`[${texts.length} texts, ${forms.length} forms]`, ...showForms(forms)].join("\n");
   };
   const describeRows = (rows) => {
     const columns = new Map();
@@ -76,9 +81,8 @@
       }
     }
     const lines = [...columns].map(([column, texts]) => {
-      const {name, forms} = countForms(texts);
-      const notes = [texts.length < rows.length && `in ${texts.length} rows`, name].filter(Boolean).join(", ");
-      return `${showText(column)}${notes && ` (${notes})`}: ${showForms(forms).join(" | ")}`;
+      const note = texts.length < rows.length ? ` (in ${texts.length} rows)` : "";
+      return `${showText(column)}${note}: ${showForms(findForms(texts)).join(" | ")}`;
     });
     return [`[${rows.length} rows]`, ...lines].join("\n");
   };

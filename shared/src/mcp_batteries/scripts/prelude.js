@@ -106,7 +106,9 @@
   // Tabs at its end are empty columns.
   const isPlainLine = (value) =>
     typeof value === "string" && /^\S(?:.*\S)?\t*$/.test(value) && !LINE_BREAKING.test(value);
-  // Behind a verb, as in `created a/b.txt`, it is a folder too; the `//` of a comment is none.
+  // A path, or one behind a verb as in `created a/b.txt`. A line with more than that is one of the script's own.
+  const PATH = /^(?:[a-z]+ )?[^\s:"'`()[\]]+$/;
+  // The `//` of an address ends no folder.
   const FOLDER = /^(?:[a-z]+ )?[^\s:"'`()[\]]*[^\s:"'`()[\]/]\/(?=\S)/;
   // A folder must save so many characters to stand on a line of its own, as in answers that a model reads.
   const MIN_SAVED_CHARACTERS = 20;
@@ -127,7 +129,8 @@
   // The lines of an array that is longer as JSON, undefined if it is not.
   const toPrintedLines = (value) => {
     if (!Array.isArray(value) || value.length < MIN_TABLE_ROWS) return undefined;
-    return value.every(isPlainLine) ? groupByFolder(value) : toTable(value);
+    if (!value.every(isPlainLine)) return toTable(value);
+    return value.every((line) => PATH.test(line)) ? groupByFolder(value) : value;
   };
 
   const show = (value) => {
