@@ -150,7 +150,7 @@ async def test_dots_beside_decimal_commas_stand_between_thousands(package: str, 
     async with serving as wire:
         for table in ("known", "made"):
             said = postgres.text_of(await wire.call("copy_from_file", file="sales.csv", table=table))
-            assert "a decimal comma in `sales`, `rate`" in said, said
+            assert "a decimal comma, dots between thousands, in `sales`, `rate`" in said, said
             sums = f"SELECT sum(sales) = 2346912, sum(rate) = 6.75, sum(place) = 66.984 FROM {table}"
             said = postgres.text_of(await wire.call("query_rows", sql=sums))
             assert said.splitlines()[-1] in ("[1,1,1]", "[true,true,true]"), said

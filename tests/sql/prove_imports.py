@@ -179,7 +179,7 @@ def _surely_has_decimal_commas(column: Sequence[str], pointed: Sequence[str]) ->
 
 
 def _pointed(column: Sequence[str]) -> Sequence[str]:
-    """The values of a field with points for commas, if all are numbers and one has a comma."""
+    """The values of a field with points for commas, if all are numbers and one has a comma, or dots of thousands."""
     parts = [value.removeprefix("-").split(",") for value in column if value]
     wholes = [part[0].split(".") for part in parts]
     for part, (first, *groups) in zip(parts, wholes, strict=True):
@@ -193,7 +193,7 @@ def _pointed(column: Sequence[str]) -> Sequence[str]:
             or (groups and len(first) > 3)
         ):
             return column
-    if not any("," in value for value in column):
+    if not any("," in value or "." in value for value in column):
         return column
     return [value.replace(".", "").replace(",", ".") for value in column]
 

@@ -319,7 +319,8 @@ def test_decimal_commas_are_numbers_where_the_whole_column_has_them(worker: Work
         '[3.25,"2,5",7.0,"2,0",9012,"real"]',
     ]  # fmt: skip
     assert asked["files"] == [
-        "`in.csv`: fields are separated by semicolons, numbers have a decimal comma in `a`, `c`, `e`, "
+        "`in.csv`: fields are separated by semicolons, "
+        "numbers have a decimal comma, dots between thousands, in `a`, `c`, `e`, "
         '`b` is text because of "x", and compared as text, `d` is text because of "0123,5", and compared as text'
     ]
     run(worker.path, "CREATE TABLE n (a REAL, b TEXT, c TEXT, d, e)")
@@ -377,7 +378,9 @@ async def test_a_change_tells_how_it_read_files(tmp_path: Path) -> None:
     async with served("--write", "--files", folder, make(tmp_path / "app.db")) as wire:
         sql = 'INSERT INTO t (id) SELECT id FROM "{}.csv"'
         said = text_of(await wire.call("write_rows", sql=sql.format("a"), dry_run=True))
-        told = "`a.csv`: fields are separated by semicolons, numbers have a decimal comma in `x`"
+        told = (
+            "`a.csv`: fields are separated by semicolons, numbers have a decimal comma, dots between thousands, in `x`"
+        )
         assert f"\nFiles:\n{told}\n" in said
         assert "Files:" not in text_of(await wire.call("write_rows", sql=sql.format("b"), dry_run=True))
 

@@ -69,7 +69,7 @@ class CsvDialect(NamedTuple):
             descriptions.append(f"fields are separated by {DELIMITERS[self.delimiter]}")
         if self.decimals:
             columns = ", ".join(f"`{names[position]}`" for position in sorted(self.decimals))
-            descriptions.append(f"numbers have a decimal comma in {columns}")
+            descriptions.append(f"numbers have a decimal comma, dots between thousands, in {columns}")
         if self.left_out:
             descriptions.append("fields without a name and without values are left out")
         if self.lines_above:
