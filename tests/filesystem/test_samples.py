@@ -226,3 +226,20 @@ async def test_columns_of_one_name_are_counted_apart(tmp_path: Path) -> None:
         '"": 4x x',
         '"": 4x ""',
     ]
+
+
+async def test_a_wide_table_leaves_room_for_other_kinds(tmp_path: Path) -> None:
+    names = ",".join("abcdefgh"[number % 8] * 9 for number in range(2000))
+    fill(tmp_path, {f"{name}.csv": f"{names}\n{'1,' * 1999}1\n" * 2 for name in "abc"})
+    fill(tmp_path, {"x.md": "# Title\n\nUnlike.\n"})
+    lines = await samples(tmp_path)
+    assert lines[2].endswith("... (19,999 characters)") and "# Title" in lines
+    assert len("\n".join(lines)) < 6000
+
+
+async def test_long_paths_leave_room_for_the_lines_of_files(tmp_path: Path) -> None:
+    folder = "/".join("folder" * 20 for _ in range(28))
+    unlike = "".join(f"{'.' * number} line {number}\n" for number in range(9))
+    fill(tmp_path, {f"{folder}/x.{suffix}": unlike for suffix in ("md", "txt", "rst", "tex")})
+    lines = await samples(tmp_path, depth=30)
+    assert lines.count(". line 1") == 4

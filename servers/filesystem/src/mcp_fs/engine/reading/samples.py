@@ -26,6 +26,7 @@ _MAX_KINDS = 6
 _MAX_FORMS = 12
 # Where lines are not written alike, as in documents and programs.
 _FIRST_LINES = 5
+_MIN_BYTES_OF_FIRST_LINES = 200
 _WALK_SECONDS = 2.0
 # Of each kind.
 _READ_SECONDS = 0.5
@@ -163,7 +164,8 @@ class _SampleReader:
     def _read_first_lines(self, kind: _Kind, max_bytes: int) -> str:
         examples = dict.fromkeys((kind.files[0], kind.files[-1]))
         files = [NamedFile(path.display, None, (path, 1, _FIRST_LINES)) for path in examples]
-        pages = read_pages(files, PageRequest(max_bytes=max_bytes), self._index, self._cancel)
+        request = PageRequest(max_bytes=max(max_bytes, _MIN_BYTES_OF_FIRST_LINES))
+        pages = read_pages(files, request, self._index, self._cancel)
         outcomes = [outcome for outcome in pages.outcomes if not isinstance(outcome[1], Problem)]
         return FileSlices(outcomes).text().rstrip("\n")
 

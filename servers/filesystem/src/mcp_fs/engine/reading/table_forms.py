@@ -20,6 +20,7 @@ _MAX_FORMS = 12
 # Where even the last level has more of them, as of names and remarks.
 _MAX_FORMS_OF_MANY = 4
 _MAX_SHOWN_CHARACTERS = 60
+_MAX_HEADER_CHARACTERS = 600
 _DIGIT = re.compile(r"\d")
 # Blanks at its ends would not be seen, and a line end or a tab would part it.
 _HIDDEN = re.compile(r"\A\Z|\A\s|\s\Z|[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -102,6 +103,8 @@ class TableForms:
         return shown_rows
 
     def _describe_header(self, header: str, count: int) -> str:
+        if len(header) > _MAX_HEADER_CHARACTERS:
+            header = f"{header[:_MAX_HEADER_CHARACTERS]}... ({len(header):,} characters)"
         if count == self._file_count:
             return f"{count:,}\t{header}"
         return f"{count:,} in {count:,}\t{header}"
