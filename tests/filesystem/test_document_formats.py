@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sqlite3
 import struct
 from contextlib import closing
@@ -18,6 +19,7 @@ from filesystem.documents import zipped
 from filesystem.reading import served
 from filesystem.test_replace import call
 from mcp_batteries.sql.transfer.parquet import ColumnKind, write_rows
+from mcp_fs.engine.documents.formats.mails import messages
 from mcp_fs.engine.documents.formats.tables import databases
 from mcp_fs.engine.reading.media import read_media
 
@@ -241,6 +243,14 @@ async def test_rich_text_is_read_without_its_marks_and_kept_from_edits_of_them(t
         tmp_path, "write_file", path="a.rtf", content=source.replace("bold", "thin"), overwrite=True
     )
     assert not failed and "thin" in await read(tmp_path, "a.rtf")
+
+
+def test_the_page_of_a_mail_is_not_read_beside_a_text_that_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page takes twenty times as long, and a search reads thousands of mails."""
+    monkeypatch.delattr(messages, "read_html")
+    parts = "--B\nContent-Type: text/html\n\n<p>page\n--B\nContent-Type: text/plain\n\ntext\n--B--\n"
+    mail = f"Content-Type: multipart/alternative; boundary=B\n\n{parts}"
+    assert "".join(messages.Mail(io.BytesIO(mail.encode())).text()).strip() == "text"
 
 
 async def test_numbers_of_lists_in_rich_text_are_kept_and_only_raised_digits_are_raised(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import io
 import itertools
 import mimetypes
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.message import EmailMessage, Message, MIMEPart
 from typing import Any, BinaryIO, cast
 
@@ -65,7 +65,7 @@ class Mail:
         """Tell what the mail says from what comes with it; of texts that are alternatives `chosen` says it."""
         if _is_multipart(part):
             if chosen is None and part.get_content_subtype() in ("alternative", "related"):
-                chosen = min(_iterate_texts(part), key=_rank, default=None)
+                chosen = _choose_text(list(_iterate_texts(part)))
             for inner in part.iter_parts():
                 self._classify_parts(inner, chosen)
         elif not _is_text(part):
@@ -129,9 +129,16 @@ def _is_text(part: MIMEPart) -> bool:
     return part.get_content_type() in _TEXTS and not (part.is_attachment() or part.get_filename())
 
 
-def _rank(text: MIMEPart) -> tuple[bool, int]:
-    """Return what of several alternatives is the least for the one to read: some programs leave the plain one empty."""
-    return not _decode_body(text).strip(), _TEXTS.index(text.get_content_type())
+def _choose_text(alternatives: Sequence[MIMEPart]) -> MIMEPart | None:
+    """Return the one to read of several alternatives: the best that says something.
+
+    Some programs leave the plain one empty. Pages take long to read, so the last is not tried.
+    """
+    best_first = sorted(alternatives, key=lambda text: _TEXTS.index(text.get_content_type()))
+    for text in best_first[:-1]:
+        if _decode_body(text).strip():
+            return text
+    return next(reversed(best_first), None)
 
 
 def _iterate_texts(part: MIMEPart) -> Iterator[MIMEPart]:
