@@ -41,7 +41,7 @@ async def test_two_files_of_a_kind_are_begun_whose_lines_are_unlike(tmp_path: Pa
             "notes/x.md": "1. Last\n",
             "bill.PDF": pdf("Invoice 7"),
             "photo.png": b"\x89PNG\r\n\x1a\n\0\0",
-            "deep/er/x.log": "too deep\n",
+            "deep/er/x.log": "below the tree\n",
             ".hidden.csv": "hidden\n",
             "key.pem": "secret\n",
         },
@@ -50,7 +50,7 @@ async def test_two_files_of_a_kind_are_begun_whose_lines_are_unlike(tmp_path: Pa
     assert head == "=== notes/first.md [lines 1-3 of 3]" and "=== notes/x.md [line 1 of 1]" in lines
     text = "\n".join(lines)
     assert "What we *sold*." in text and "Invoice 7" in text and "never" not in text
-    assert "secret" not in text and "too deep" not in text and "hidden" not in text
+    assert "below the tree" in text and "secret" not in text and "hidden" not in text
 
 
 async def test_lines_of_a_form_are_counted_and_one_is_shown(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def list_tree(
     tree = folder_tree.list_tree(path[0], cancel, depth=depth, walk_filter=walk_filter, max_bytes=max_bytes)
     if not samples:
         return tree
-    return replace(tree, samples=read_samples(path[0], walk_filter, depth, index, cancel))
+    return replace(tree, samples=read_samples(path[0], walk_filter, index, cancel))
 
 
 def _content_blocks(media: Media) -> list[ContentBlock]:

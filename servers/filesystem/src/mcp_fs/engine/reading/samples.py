@@ -95,15 +95,10 @@ class _Kind:
         return f"=== {escape_line_breaks(name)}: {self.file_count:,} files"
 
 
-def read_samples(
-    start: ReadablePath, walk_filter: WalkFilter, depth: int, index: LineIndex, cancel: CancelToken
-) -> str:
+def read_samples(start: ReadablePath, walk_filter: WalkFilter, index: LineIndex, cancel: CancelToken) -> str:
     """Return lines of each form of the kinds with the most files; else the first lines of two files.
 
     What was not looked at is said.
-
-    Args:
-        depth: levels of folders that are looked at.
 
     Raises:
         Problem: the start can't be opened.
@@ -112,8 +107,6 @@ def read_samples(
     skipped = Skipped(time.monotonic() + _WALK_SECONDS)
     for entries in walk(start, walk_filter, cancel, skipped):
         _add_files(entries, kinds)
-        if len(entries.parts) + 1 >= depth:
-            entries.folders = []
     reader = _SampleReader(index, cancel)
     by_count = sorted(kinds.values(), key=lambda kind: -kind.file_count)
     sections: list[str] = []
@@ -131,6 +124,8 @@ def read_samples(
         notes.append(f"no samples of {pluralize(unread_count, 'other kind')}, with fewer files")
     if skipped.is_late():
         notes.append(f"samples are of what was seen within {_WALK_SECONDS:g} s")
+    if not kinds:
+        notes.append("no samples: there are no files")
     if notes:
         sections.append(f"[{'; '.join(notes)}]")
     if reader.has_forms:
