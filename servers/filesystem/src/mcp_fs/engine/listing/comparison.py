@@ -14,7 +14,6 @@ from typing import BinaryIO
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.progress import report_progress
-from mcp_batteries.server.calling.results import group_by_folder
 from mcp_fs.engine.documents.source import list_members, open_content
 from mcp_fs.engine.handles.path_opening import read_link, read_status
 from mcp_fs.engine.listing.json_diff import diff_json
@@ -316,7 +315,7 @@ class _FolderComparison:
         """Return a line for each entry that differs: what only the first has, only the second, and what both have."""
         lines: list[str] = []
         for sign, rows in self._rows.items():
-            lines += group_by_folder((f"{sign} ", row, ()) for row in rows)
+            lines += [f"{sign} {row}" for row in rows]
         return lines
 
     def facts(self) -> list[str]:
