@@ -499,6 +499,8 @@ async def test_printed_lines_are_a_line_each_below_their_folder() -> None:
             json.dumps(["folders-of-a/folder/", *(f"folders-of-a/folder/{name}" for name in "abc")]),
             "folders-of-a/folder/\nfolders-of-a/folder/\n a\n b\n c\n",
         ),
+        # A line of the script's own, which it may hand on as it stands.
+        (json.dumps([f"{path} ../x.html" for path in many]), "".join(f"{path} ../x.html\n" for path in many)),
         ("Array(30).fill('// comment')", "// comment\n" * 30),
         # What lines can't show.
         ("['a', 'b']", '["a","b"]\n'),
@@ -1104,6 +1106,7 @@ async def test_every_text_passes_through() -> None:
         ),
         ("print(10n, NaN, new TypeError('x'), new Set([1]), /re/)", "10 NaN TypeError: x [1] /re/", ""),
         ("print((async () => 1)())", "a promise: await it", ""),
+        ("print(print)", "a function: call it", ""),
         ("const a = {}; a.a = a; return a", "", "TypeError: circular reference"),
         ("throw {cause: 'x'}", "", '{"cause":"x"}'),
         ("throw Object.create(null)", "", "{}"),

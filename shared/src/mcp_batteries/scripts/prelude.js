@@ -15,6 +15,7 @@
     if (value instanceof Error || value instanceof RegExp) return String(value);
     if (value instanceof Map || value instanceof Set) return [...value];
     if (value instanceof Promise) return "a promise: await it";
+    if (typeof value === "function") return "a function: call it";
     // As `null`, a name that no object has would read as an empty cell.
     if (value === undefined) return "undefined";
     if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) return String(value);
