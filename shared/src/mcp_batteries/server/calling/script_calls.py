@@ -137,7 +137,9 @@ class ScriptCalls:
         reporting = [name for name in functions if self.can_change(Call(self.other_names.get(name, name), {}))]
         outcome = await run_script(script, functions, self._make, seconds, reporting)
         output, shown_bytes = _cut_output(outcome, max_bytes)
-        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, shown_bytes, script)]
+        notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, shown_bytes)]
+        if not self.changes and "count_forms" not in script and shown_bytes > _LONG_OUTPUT_BYTES:
+            notes.append("to look at many lines in few bytes, print count_forms(LINES)")
         text = "\n".join([*(f"[{note}]" for note in notes), output])
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=bool(outcome.error))
 
@@ -418,13 +420,11 @@ def _cut_output(outcome: Outcome, max_bytes: int) -> tuple[str, int]:
     return "\n".join([beginning.removesuffix("\n"), left_out, end]), shown_bytes
 
 
-def _describe_output(outcome: Outcome, shown_bytes: int, script: str) -> list[str]:
-    """Say whether something of the output of a script is missing in the answer, or how it could be shorter."""
+def _describe_output(outcome: Outcome, shown_bytes: int) -> list[str]:
+    """Say what of the output of a script is missing in the answer."""
     printed_bytes = _printed_bytes(outcome)
     if printed_bytes > shown_bytes:
         return [f"cut: {shown_bytes:,} of {printed_bytes:,} bytes that it printed; print less, or raise max_bytes"]
     if not outcome.error and not outcome.output:
         return ["the script printed nothing"]
-    if printed_bytes > _LONG_OUTPUT_BYTES and "count_forms" not in script:
-        return [f"{printed_bytes:,} bytes; to look at many lines, print count_forms(LINES)"]
     return []
