@@ -126,7 +126,7 @@ class Door:
             about.append(shell_hint_of(self.group))
             if "PGHOST" in self._place.variables:
                 about.append("The database is one of PostgreSQL; `psql` reaches it without options.")
-        about.append(f"{len(waiting) - 1} tasks wait after it.")
+        about.append(_describe_waiting(len(waiting) - 1))
         return f"{self._task.text}\n\n{' '.join(filter(None, about))}"
 
     def _server(self, name: str, place: Place) -> Server:
@@ -186,12 +186,24 @@ class Door:
         self._note(Verdict(task.name, answer, list(task.verify(self._place, answer))))
         self._done.append(task.name)
         self._task = self._place = None
+        if len(self._done) == len(tasks_of(self.group)):
+            return "Noted. It was the last task: `end` ends the session."
         return "Noted. `next` begins the next task."
 
     def _note(self, entry: Call | Verdict) -> None:
         about = {"group": self.group, "side": self.side, "time": round(time.time())}
         with self.log.open("a") as file:
             file.write(json.dumps({**about, **asdict(entry)}, ensure_ascii=False) + "\n")
+
+
+def _describe_waiting(count: int) -> str:
+    match count:
+        case 0:
+            return "It is the last task."
+        case 1:
+            return "One more task waits after it, which `next` begins."
+        case _:
+            return f"{count} tasks wait after it."
 
 
 def _mount_servers(place: Place, options: Sequence[str]) -> Place:
