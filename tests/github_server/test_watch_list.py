@@ -68,7 +68,9 @@ async def test_the_watch_list_is_followed(transport: str, revision: str, oracle:
             return new <= await listed(wire)
 
         await until(wire, "notifications/resources/list_changed", has_new)
-        file.write_text("issues = [", "utf-8")
+        # At once: a file that is emptied first is a list of nothing for a moment.
+        (tmp_path / "watch.toml~").write_text("issues = [", "utf-8")
+        os.replace(tmp_path / "watch.toml~", file)
 
         async def complains() -> bool:
             return "not TOML" in (await read(wire, WATCH_LIST)).get("note", "")

@@ -50,7 +50,7 @@ def test_the_fields_of_small_files_are_described(tmp_path: Path) -> None:
     lines = listed(tmp_path).split("\n")
     assert lines[1:13] == [
         "- a.csv: 566 bytes, 28 rows, 29 blank lines, fields are separated by semicolons, numbers have a decimal "
-        "comma in `Sum`, fields without a name and without values are left out",
+        "comma, dots between thousands, in `Sum`, fields without a name and without values are left out",
         '  Day: all different, "01.02.2026" to "28.02.2026"; dates as 31.12.2026',
         "  Sum: all different, 1.5 to 28.5",
         '  Note: "x":28',
