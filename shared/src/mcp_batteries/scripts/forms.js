@@ -2,10 +2,12 @@
 // script that is to meet all of them prints this in place of them.
 (() => {
   const {stringify} = JSON;
-  const MAX_FORMS = 12;
+  const MAX_FORMS = 20;
   // The rarest forms are mostly those that a script did not expect.
   const MAX_RARE_FORMS = 4;
   const MAX_SHOWN_CHARACTERS = 100;
+  // So few are told apart even if none of them occurs twice.
+  const FEW_PARTS = 4;
 
   const withoutNumbers = (text) => text.replace(/\d+/g, "9");
   // A long number is searched for a letter from its beginning alone.
@@ -17,8 +19,14 @@
     const [label] = LABEL.exec(text) ?? [""];
     return withoutNumbers(label) + withoutWords(text.slice(label.length));
   };
+  const FOLDERS = /^[^\s:]*\//;
+  const withoutWordsOfFolders = (text) => {
+    const [folders] = FOLDERS.exec(text) ?? [""];
+    if (folders === "") return withoutWords(text);
+    return withoutWords(folders) + withoutNumbers(text.slice(folders.length));
+  };
   // From the finest on.
-  const LEVELS = [(text) => text, withoutNumbers, withoutWordsBehindLabel, withoutWords];
+  const LEVELS = [(text) => text, withoutNumbers, withoutWordsBehindLabel, withoutWordsOfFolders, withoutWords];
 
   // A group is the texts that are alike at a level, with how often there is each.
   const groupBy = (texts, level) => {
@@ -33,6 +41,11 @@
     return [...groups.values()];
   };
   const partsOf = (group) => (group.parts ??= group.level > 0 ? groupBy(group.texts, group.level - 1) : []);
+  // To tell parts that hardly repeat would be to tell the texts.
+  const isDivisible = (group, room) => {
+    const {length} = partsOf(group);
+    return length > 0 && length - 1 <= room && length <= Math.max(FEW_PARTS, group.count / 2);
+  };
   // Each form is told as finely as there is room: first those of few different texts.
   const findForms = (texts) => {
     const counts = new Map();
@@ -40,7 +53,7 @@
     let groups = groupBy(counts, LEVELS.length - 1);
     for (;;) {
       const room = MAX_FORMS - groups.length;
-      const divisible = groups.filter((group) => partsOf(group).length > 0 && partsOf(group).length - 1 <= room);
+      const divisible = groups.filter((group) => isDivisible(group, room));
       if (divisible.length === 0) break;
       const [first] = divisible.sort((a, b) => partsOf(a).length - partsOf(b).length);
       groups = groups.flatMap((group) => (group === first ? partsOf(group) : [group]));
