@@ -144,15 +144,10 @@ def merge(new: Mapping[str, Any], current: Mapping[str, Any], previous: Mapping[
         if key in _CREDENTIALS and not is_same_url:
             # A token is for one server and goes to no other.
             continue
-        if key in (*_ENVIRONMENTS, _HEADERS) and isinstance(value, dict):
-            variables = cast("dict[str, Any]", value)
-            environment = _merge_environment(new.get(key, {}), variables, previous.get(key, {}))
-            if environment or key in new:
-                merged[key] = environment
-        elif key in _VARIABLE_NAMES and isinstance(value, list):
-            names = _merge_names(new.get(key, []), cast("list[Any]", value), previous.get(key, []))
-            if names or key in new:
-                merged[key] = names
+        variables = _merge_variables(key, new, value, previous)
+        if variables is not None:
+            if variables or key in new:
+                merged[key] = variables
         elif key in new and (key not in _PREFERENCES or previous.get(key) == value):
             merged[key] = new[key]
         elif key not in previous or previous[key] != value:
@@ -160,6 +155,17 @@ def merge(new: Mapping[str, Any], current: Mapping[str, Any], previous: Mapping[
     for key, value in new.items():
         merged.setdefault(key, value)
     return merged
+
+
+def _merge_variables(
+    key: str, new: Mapping[str, Any], value: Any, previous: Mapping[str, Any]
+) -> dict[str, Any] | list[Any] | None:
+    """Return the variables, headers or names of variables of both entries; None if `key` is none of these."""
+    if key in (*_ENVIRONMENTS, _HEADERS) and isinstance(value, dict):
+        return _merge_environment(new.get(key, {}), cast("dict[str, Any]", value), previous.get(key, {}))
+    if key in _VARIABLE_NAMES and isinstance(value, list):
+        return _merge_names(new.get(key, []), cast("list[Any]", value), previous.get(key, []))
+    return None
 
 
 def _merge_names(new: Sequence[Any], current: Sequence[Any], previous: Sequence[Any]) -> list[Any]:
