@@ -91,12 +91,9 @@ def _raise_answer_bytes(number: int) -> int:
     return max(number, _MIN_ANSWER_BYTES)
 
 
-_MaxBytes = Annotated[int, Field(le=1_000_000, description="Altogether."), AfterValidator(_raise_answer_bytes)]
-_MaxBytesOfScript = Annotated[
-    int,
-    Field(le=1_000_000, description=f"By default {_MAX_SCRIPT_BYTES} of a script."),
-    AfterValidator(_raise_answer_bytes),
-]
+_AnswerBytes = Annotated[int, Field(le=1_000_000), AfterValidator(_raise_answer_bytes)]
+_MaxBytes = Annotated[_AnswerBytes, Field(description="Altogether.")]
+_MaxBytesOfReads = Annotated[_AnswerBytes, Field(description=f"By default {_MAX_SCRIPT_BYTES} of a script.")]
 
 
 @dataclass(frozen=True)
@@ -238,7 +235,7 @@ class CallReadingTools(_Batch):
 
     @tool("Call tools", effect="read", open_world=True, seconds=math.inf, adapt=_use_short_form)
     async def call_tools(
-        self, calls: _Calls | None = None, script: _ScriptText = "", max_bytes: _MaxBytesOfScript | None = None
+        self, calls: _Calls | None = None, script: _ScriptText = "", max_bytes: _MaxBytesOfReads | None = None
     ) -> CallToolResult:
         """Make several calls of reading tools in turn.
 
