@@ -134,36 +134,39 @@
     return value.every((line) => PATH.test(line)) ? groupByFolder(value) : value;
   };
 
-  const show = (value) => {
+  // The text of a value, and whether other values stand on other lines than it: lines of an array, and an answer with its
+  // first line, are below what is printed before, and above the rest.
+  const toShown = (value) => {
     // Who prints an answer as it came reads all of it, and that this line is no part of the text.
     const answer = remarks.toPrint(value);
-    if (answer !== undefined) return answer;
-    const lines = toPrintedLines(value);
-    if (lines) return lines.join("\n");
+    const lines = answer === undefined ? toPrintedLines(value) : undefined;
+    if (lines) return {text: lines.join("\n"), isApart: true};
+    const text = answer ?? toText(value);
+    return {text, isApart: text.startsWith(".remark: ")};
+  };
+  const toText = (value) => {
     remarks.noteIfLine(value);
     const shown = plain("", value);
     return typeof shown === "object" ? stringify(shown, plain) : String(shown);
   };
-  // The engine hands over a string that was put together as an object, so it goes as JSON, which is written whole.
-  // An empty text among others is one of the script's own.
-  const showAmongOthers = (value) => (value === "" ? "" : show(value));
-  // Lines of an array, and an answer with its first line, are below what is printed before, and above the rest. A blank
-  // behind a text that ends in a line end would read as the first character of the next.
+  const show = (value) => toShown(value).text;
   const joinShown = (values) => {
     let text = "";
     let wasApart = false;
-    values.forEach((value, number) => {
-      const shown = showAmongOthers(value);
-      const isApart = toPrintedLines(value) !== undefined || shown.startsWith(".remark: ");
-      if (number > 0 && !text.endsWith("\n")) text += isApart || wasApart ? "\n" : " ";
-      text += shown;
-      wasApart = isApart;
-    });
+    for (const [number, value] of values.entries()) {
+      // An empty text among others is one of the script's own.
+      const shown = value === "" ? {text: "", isApart: false} : toShown(value);
+      // A blank behind a text that ends in a line end would read as the first character of the next.
+      if (number > 0 && !text.endsWith("\n")) text += shown.isApart || wasApart ? "\n" : " ";
+      text += shown.text;
+      wasApart = shown.isApart;
+    }
     return text;
   };
   globalThis.print = (...values) => {
     const text = values.length > 1 ? joinShown(values) : values.map(show).join("");
-    // Answers end in a line end of their own.
+    // Answers end in a line end of their own. The engine hands over a string that was put together as an object, so it
+    // goes as JSON, which is written whole.
     write(stringify(text.endsWith("\n") ? text : `${text}\n`));
   };
   globalThis.console = {log: print, info: print, warn: print, error: print, debug: print};
