@@ -161,63 +161,71 @@ class Formula:
 
 def _write(element: _Element) -> _Part:
     """Return an element as text, from the texts of its parts."""
-    properties = element.properties
-    kind = _Kind.TEXT
-    match element.name:
+    name = element.name
+    match name:
         case "f" | "mfrac":
-            text = element.group("num") + _fraction_bar(properties) + element.group("den")
-            kind = _Kind.BARRED
+            text = element.group("num") + _fraction_bar(element.properties) + element.group("den")
+            return _Part(name, text, _Kind.BARRED)
         case "rad" | "mroot":
-            text = raise_text("0", element.group("deg")) + "√" + element.group("e")
-            kind = _Kind.BARRED
+            return _Part(name, raise_text("0", element.group("deg")) + "√" + element.group("e"), _Kind.BARRED)
         case "msqrt":
-            text = "√" + _Element("", {}, [_Part("e", _join(element.parts))]).group("e")
-            kind = _Kind.BARRED
-        case "nary":
-            sign = _Part("", properties.get("chr", "∫") + element.scripts(), _Kind.SCRIPT)
-            text = _join([sign, _Part("e", element.base())])
+            inner = _Element("", {}, [_Part("e", _join(element.parts))])
+            return _Part(name, "√" + inner.group("e"), _Kind.BARRED)
         case "mover" if element.group("sup") in _ACCENTS:
-            text = element.group("e") + _ACCENTS[element.group("sup")]
+            return _Part(name, element.group("e") + _ACCENTS[element.group("sup")])
         case "limUpp":
-            text = f"{element.base()}^{element.group('lim')}"
-            kind = _Kind.SCRIPT
-        case "sPre":
-            text = f"{element.scripts()} {element.base()}"
+            return _Part(name, f"{element.base()}^{element.group('lim')}", _Kind.SCRIPT)
         case "sSub" | "sSup" | "sSubSup" | "limLow" | "msub" | "msup" | "msubsup" | "munder" | "mover" | "munderover":
-            text = element.base() + element.scripts()
-            kind = _Kind.SCRIPT
+            return _Part(name, element.base() + element.scripts(), _Kind.SCRIPT)
         case "mmultiscripts":
-            text = _write_scripts(element.parts)
-            kind = _Kind.SCRIPT
-        case "acc":
-            text = element.group("e") + properties.get("chr", _HAT)
-        case "bar" if properties.get("pos") == "top":
-            text = element.group("e") + _LINE_ABOVE
-        case "bar":
-            text = element.group("e") + _LINE_BELOW
-        case "func":
-            text = f"{''.join(element.texts('fName'))} {element.base()}"
+            return _Part(name, _write_scripts(element.parts), _Kind.SCRIPT)
+        case "d" | "mfenced" | "mr" | "mtr" | "mlabeledtr" | "m" | "mtable" | "eqArr":
+            return _Part(name, _write_list(element))
+        case "nary" | "sPre" | "acc" | "bar" | "func":
+            return _Part(name, _write_beside_base(element))
+        case "phant" if element.properties.get("show") in ("0", "off", "false"):
+            return _Part(name, "")
+        case "br":
+            return _Part(name, "\n")
+        case _:
+            kind = element.parts[0].kind if len(element.parts) == 1 else _Kind.TEXT
+            return _Part(name, _join(element.parts), kind)
+
+
+def _write_list(element: _Element) -> str:
+    """Return what stands in brackets, the cells of a row, or the rows of a matrix or of several equations."""
+    properties = element.properties
+    match element.name:
         case "d":
             inner = properties.get("sepChr", "|").join(element.texts("e"))
-            text = properties.get("begChr", "(") + inner + properties.get("endChr", ")")
+            return properties.get("begChr", "(") + inner + properties.get("endChr", ")")
         case "mfenced":
             inner = properties.get("separators", ",")[:1].join(part.text for part in element.parts)
-            text = properties.get("open", "(") + inner + properties.get("close", ")")
-        case "mr" | "mtr" | "mlabeledtr":
-            text = _join_cells(element.parts)
+            return properties.get("open", "(") + inner + properties.get("close", ")")
         case "m" | "mtable":
-            text = "; ".join(part.text for part in element.parts)
+            return "; ".join(part.text for part in element.parts)
         case "eqArr":  # whose `&` are places where its lines are aligned
-            text = "; ".join(part.text.replace("&", "") for part in element.parts)
-        case "phant" if properties.get("show") in ("0", "off", "false"):
-            text = ""
-        case "br":
-            text = "\n"
+            return "; ".join(part.text.replace("&", "") for part in element.parts)
         case _:
-            text = _join(element.parts)
-            if len(element.parts) == 1:
-                kind = element.parts[0].kind
-    return _Part(element.name, text, kind)
+            return _join_cells(element.parts)
+
+
+def _write_beside_base(element: _Element) -> str:
+    """Return a base with what stands before it, as a sum's sign or a function's name, or an accent or line above it."""
+    properties = element.properties
+    match element.name:
+        case "nary":
+            sign = _Part("", properties.get("chr", "∫") + element.scripts(), _Kind.SCRIPT)
+            return _join([sign, _Part("e", element.base())])
+        case "sPre":
+            return f"{element.scripts()} {element.base()}"
+        case "func":
+            return f"{''.join(element.texts('fName'))} {element.base()}"
+        case "acc":
+            return element.group("e") + properties.get("chr", _HAT)
+        case _:
+            line = _LINE_ABOVE if properties.get("pos") == "top" else _LINE_BELOW
+            return element.group("e") + line
 
 
 def _fraction_bar(properties: Mapping[str, str]) -> str:
