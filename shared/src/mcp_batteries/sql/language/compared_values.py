@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 
 __all__ = [
-    "GOES_ON",
+    "CONTINUATION",
     "LITERAL",
     "MAX_KNOWN_VALUES",
     "MAX_VALUE_CHARACTERS",
@@ -34,11 +34,11 @@ _MAX_SQL_CHARACTERS = 10_000
 NAME = r'(?:"(?:[^"]|"")+"|[^\W\d]\w*)'
 LITERAL = r"(?>'(?:[^']|'')*'|-?[0-9]+(?:\.[0-9]+)?(?![\w.]))"
 # Behind a literal, what makes it a part of what is compared, or says how it is compared.
-GOES_ON = r"\s*(?:[|+*%&<>^#~@:]|-(?!-)|/(?!\*)|COLLATE\b)"
+CONTINUATION = r"\s*(?:[|+*%&<>^#~@:]|-(?!-)|/(?!\*)|COLLATE\b)"
 _TEXT_OR_COMPARISON = re.compile(
     rf"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/
     |(?<![\w"'])(?:(?P<qualifier>{NAME})\s*\.\s*)?(?P<column>(?!NOT\b){NAME})\s*
-    (?:==?\s*(?P<value>{LITERAL})|\bIN\s*\(\s*(?P<values>{LITERAL}(?:\s*,\s*{LITERAL})*)\s*\))(?!{GOES_ON})
+    (?:==?\s*(?P<value>{LITERAL})|\bIN\s*\(\s*(?P<values>{LITERAL}(?:\s*,\s*{LITERAL})*)\s*\))(?!{CONTINUATION})
     |(?P<where>\bWHERE\b)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )

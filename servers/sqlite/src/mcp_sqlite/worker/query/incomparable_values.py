@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from mcp_batteries.sql.language.compared_values import (
-    GOES_ON,
+    CONTINUATION,
     LITERAL,
     NAME,
     OPERATORS,
@@ -33,7 +33,7 @@ _MAX_READ_ROWS = 1000
 _MAX_SAMPLED_CHARACTERS = 25
 _TEXT = r"'(?:[^']|'')*'"
 _CALL = rf"(?:date|datetime|strftime|julianday|unixepoch)\s*\(\s*(?:{_TEXT}(?:\s*,\s*{_TEXT})*)?\s*\)"
-_VALUE = rf"(?:{LITERAL}|\?(?!\w)|CURRENT_(?:DATE|TIMESTAMP)\b|{_CALL})(?!{GOES_ON})"
+_VALUE = rf"(?:{LITERAL}|\?(?!\w)|CURRENT_(?:DATE|TIMESTAMP)\b|{_CALL})(?!{CONTINUATION})"
 _CONDITION = re.compile(
     rf"""{_TEXT}|--[^\n]*|/\*.*?\*/
     |(?<![\w"'])(?:(?P<qualifier>{NAME})\s*\.\s*)?(?P<column>(?!NOT\b){NAME})\s*(?:NOT\s+)?
@@ -60,10 +60,11 @@ class _Condition(NamedTuple):
     """A comparison of a column with a value.
 
     Attributes:
+        comparison: the column of it, without literals.
         form: the value's, as `_find_form` has it.
     """
 
-    column: Comparison
+    comparison: Comparison
     is_range: bool
     value: Any
     form: str
@@ -103,9 +104,9 @@ def _find_conditions(database: Database, sql: str, parameters: Any) -> Iterator[
         is_part = sql[: match.start()].rstrip().endswith(OPERATORS)
         if match["column"] is None or is_part:
             continue
-        column = Comparison(unquote_identifier(match["qualifier"] or ""), unquote_identifier(match["column"]), ())
+        comparison = Comparison(unquote_identifier(match["qualifier"] or ""), unquote_identifier(match["column"]), ())
         for value in values:
-            yield _Condition(column, match["operator"] not in _EQUALITIES, value, _find_form(value))
+            yield _Condition(comparison, match["operator"] not in _EQUALITIES, value, _find_form(value))
 
 
 def _evaluate(database: Database, text: str, parameter_values: Iterator[Any]) -> Any:
@@ -118,8 +119,8 @@ def _evaluate(database: Database, text: str, parameter_values: Iterator[Any]) ->
 def _find_in_table(database: Database, table: str, sql: str, conditions: Sequence[_Condition]) -> Iterator[str]:
     names = {name.casefold(): name for name in lookup.list_column_names(database, table)}
     for condition in conditions:
-        name = names.get(condition.column.column.casefold())
-        if name is None or database.is_masked(table, name) or not condition.column.may_be_of(table, sql):
+        name = names.get(condition.comparison.column.casefold())
+        if name is None or database.is_masked(table, name) or not condition.comparison.may_be_of(table, sql):
             continue
         column = quote_identifier(name)
         rows = database.run_internal(
