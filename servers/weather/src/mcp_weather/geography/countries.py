@@ -20,9 +20,12 @@ from mcp_weather.geography.place_kinds import drop_kind
 from mcp_weather.geography.postal_codes import bare_postal_code
 
 __all__ = [
-    "COMMON_LANGUAGES", "find_countries", "find_country", "fold_name", "guess_languages", "is_within",
+    "APOSTROPHES", "COMMON_LANGUAGES", "find_countries", "find_country", "fold_name", "guess_languages", "is_within",
     "official_languages", "zone_country",
 ]  # fmt: skip
+
+# As people and keyboards write them in names.
+APOSTROPHES = "'’‘ʼʻ`"
 
 # Languages of places whose own names are in Latin letters, tried when a name is known in no other way.
 COMMON_LANGUAGES = ("de", "fr", "es", "it", "pt", "pl", "nl", "tr")
@@ -53,7 +56,7 @@ def fold_name(text: str) -> str:
     """Return `text` without what people omit: capitals, accents, full stops, apostrophes, doubled spaces."""
     decomposed = unicodedata.normalize("NFKD", text.casefold()).translate(_BASE_LETTERS)
     letters = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
-    return " ".join(re.sub(r"[.'’‘ʼʻ`]", "", letters).replace("-", " ").split())
+    return " ".join(re.sub(f"[.{APOSTROPHES}]", "", letters).replace("-", " ").split())
 
 
 def guess_languages(name: str) -> tuple[str, ...]:

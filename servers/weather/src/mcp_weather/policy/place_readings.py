@@ -9,7 +9,7 @@ import itertools
 import re
 
 from mcp_batteries.errors import quote
-from mcp_weather.geography.countries import find_countries, fold_name
+from mcp_weather.geography.countries import APOSTROPHES, find_countries, fold_name
 from mcp_weather.geography.place_kinds import divide_by_kinds, drop_kind
 from mcp_weather.policy.place_text import PlaceName, is_code
 from mcp_weather.policy.weather_words import drop_doubtful_weather_words
@@ -37,8 +37,8 @@ _MAX_DIVISIONS = 4
 # First words of names that people shorten, folded.
 _ABBREVIATIONS = {"st": "Saint", "ste": "Sainte", "mt": "Mount", "ft": "Fort"}
 _MAX_COUNTRY_WORDS = 3
-# As people and keyboards write them; an accent without a letter is one, too.
-_APOSTROPHE = re.compile("['’‘ʼʻ`´]")
+# An accent without a letter is one, too.
+_APOSTROPHE = re.compile(f"[{APOSTROPHES}´]")
 
 
 def modern_name(place_name: PlaceName) -> PlaceName | None:
