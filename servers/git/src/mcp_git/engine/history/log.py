@@ -337,11 +337,11 @@ def list_commits(
             hashes = _choose_cursor_hashes(git, repository, query, start, page, cancel)
             next_cursor = Cursor.encode("log", [position.skip + limit, 0, hashes], query.scope)
         lines, table = _format_page(git, repository, query, page, cancel)
-    elsewhere: Sequence[str] = ()
+    explanation: Sequence[str] = ()
     is_whole_file = query.path.text and query.lines is None
     if is_whole_file and not page.commit_count and not position.skip:
-        elsewhere = _explain_empty_list(git, repository, query, cancel)
-    facts = [*_describe_page(query, page, position.skip, command.described_lines), *elsewhere]
+        explanation = _explain_empty_list(git, repository, query, cancel)
+    facts = [*_describe_page(query, page, position.skip, command.described_lines), *explanation]
     facts += _describe_limits(git, repository, query, page, cancel)
     return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.skip), table)
 
@@ -388,10 +388,10 @@ def _list_matches(
             next_hashes = _find_next_hashes(git, repository, query, position, hashes, searched, cancel)
             payload = [position.skip + searched.count, position.offset + page.commit_count, hashes, next_hashes]
             next_cursor = Cursor.encode("log", payload, query.scope)
-    elsewhere: Sequence[str] = ()
+    explanation: Sequence[str] = ()
     if query.path.text and searched.is_complete and not page.commit_count and not position.skip:
-        elsewhere = _explain_empty_list(git, repository, query, cancel)
-    facts = [*_describe_page(query, page, position.offset, ""), *elsewhere]
+        explanation = _explain_empty_list(git, repository, query, cancel)
+    facts = [*_describe_page(query, page, position.offset, ""), *explanation]
     if page.has_more:
         facts.append(f"searched back to {searched.back_to}")
     if searched.has_wrong_clocks and (position.next_hashes or next_hashes):
@@ -809,10 +809,10 @@ def _describe_missing_path(git: Git, repository: Repository, query: LogQuery, ca
     try:
         refuse_missing_path(git, repository, query.path, names, cancel)
     except NotFound:
-        elsewhere = _find_latest_change(git, repository, query, [*_EVERYWHERE, "--not", *names], cancel)
-        if not elsewhere:
+        latest = _find_latest_change(git, repository, query, [*_EVERYWHERE, "--not", *names], cancel)
+        if not latest:
             raise
-        return [f"only other commits have it, the latest {elsewhere}"]
+        return [f"only other commits have it, the latest {latest}"]
     return []
 
 
