@@ -130,3 +130,20 @@ async def test_a_number_of_any_length_takes_no_long_time() -> None:
     lines = ["1" * 300_000, *("-" * length for length in range(1, 13)), "12ab 3_4 5", "7cd 8_9 0"]
     counts = await count_forms(lines)
     assert counts[0] == "[15 texts, 15 forms]"
+
+
+async def test_values_are_counted_each_the_most_frequent_first() -> None:
+    outcome = await run_script(
+        "print(count_values([3, 'b', 3, null, true, {a: 1}, 'b', ' ', 3]));"
+        "print(count_values('a\\nb\\na\\n'), count_values([]), count_values(new Set([1])));"
+        "const many = []; for (let n = 0; n < 100; n++) many.push(n < 60 ? n % 30 : n);"
+        "print(count_values(many).slice(-60))",
+        [],
+        _refuse,
+        60,
+    )
+    assert outcome.error == ""
+    first, second, third = outcome.output.splitlines()
+    assert first == '[9 values, 6 different] 3x 3 | 2x b | 1x null | 1x true | 1x {"a":1} | 1x " "'
+    assert second == "[3 values, 2 different] 2x a | 1x b [0 values, 0 different] [1 values, 1 different] 1x 1"
+    assert third.endswith("| 1x 69 | (30 of 30 other values)")

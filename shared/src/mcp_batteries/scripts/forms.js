@@ -1,10 +1,11 @@
 // `count_forms(LINES or ROWS)`: how texts are written, by an example of those that are alike but for words or numbers. A
-// script that is to meet all of them prints this in place of them.
+// script that is to meet all of them prints this in place of them. `count_values(VALUES)`: how often each value is there.
 (() => {
   const {stringify} = JSON;
   const MAX_FORMS = 20;
   // The rarest forms are mostly those that a script did not expect.
   const MAX_RARE_FORMS = 4;
+  const MAX_VALUES = 40;
   const MAX_SHOWN_CHARACTERS = 100;
   // So few are told apart even if none of them occurs twice.
   const FEW_PARTS = 4;
@@ -28,6 +29,11 @@
   // From the finest on.
   const LEVELS = [(text) => text, withoutNumbers, withoutWordsBehindLabel, withoutWordsOfFolders, withoutWords];
 
+  const countEach = (texts) => {
+    const counts = new Map();
+    for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+    return counts;
+  };
   // A group is the texts that are alike at a level, with how often there is each.
   const groupBy = (texts, level) => {
     const groups = new Map();
@@ -48,9 +54,7 @@
   };
   // Each form is told as finely as there is room: first those of few different texts.
   const findForms = (texts) => {
-    const counts = new Map();
-    for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
-    let groups = groupBy(counts, LEVELS.length - 1);
+    let groups = groupBy(countEach(texts), LEVELS.length - 1);
     for (;;) {
       const room = MAX_FORMS - groups.length;
       const divisible = groups.filter((group) => isDivisible(group, room));
@@ -80,6 +84,17 @@
     return shown;
   };
 
+  const describeValues = (texts) => {
+    const counts = [...countEach(texts)].sort(([, a], [, b]) => b - a);
+    const shown = counts.slice(0, MAX_VALUES).map(([text, count]) => `${count}x ${showText(text)}`);
+    const others = counts.slice(MAX_VALUES);
+    if (others.length > 0) {
+      const sum = others.reduce((total, [, count]) => total + count, 0);
+      shown.push(`(${sum} of ${others.length} other values)`);
+    }
+    return `[${texts.length} values, ${counts.length} different] ${shown.join(" | ")}`.trimEnd();
+  };
+
   const toText = (value) => (typeof value === "object" ? stringify(value) : String(value));
   const describeTexts = (texts) => {
     const forms = findForms(texts);
@@ -101,8 +116,10 @@
   };
 
   const isRow = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+  const toItems = (items) => (typeof items === "string" ? items.lines() : [...items]);
+  globalThis.count_values = (values) => describeValues(toItems(values).map(toText));
   globalThis.count_forms = (items) => {
-    const all = typeof items === "string" ? items.lines() : [...items];
+    const all = toItems(items);
     if (all.length > 0 && all.every(isRow)) return describeRows(all);
     return describeTexts(all.map(toText));
   };
