@@ -792,7 +792,7 @@ async def test_a_long_answer_says_how_a_look_is_shorter() -> None:
 async def test_a_script_that_only_reads_prints_less_and_can_ask_for_more(tmp_path: Path) -> None:
     script = "print('x'.repeat(9000))"
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
-        for name, most, count in [("call_tools", None, 4000), ("call_tools", 20_000, 9000), ("run_script", None, 9000)]:
+        for name, most, count in [("call_tools", None, 3000), ("call_tools", 20_000, 9000), ("run_script", None, 9000)]:
             arguments = {"script": script} | ({} if most is None else {"max_bytes": most})
             answer = await client.call_tool(name, arguments)
             assert isinstance(answer.content[0], TextContent)
@@ -817,6 +817,20 @@ async def test_a_long_line_in_a_long_output_is_shown_as_far_as_there_is_room() -
     _, first, beginning, _, end, last = text.splitlines()
     assert (first, last) == ("rows: 9", "sum: 7")
     assert len(first) + len(beginning) + len(end) + len(last) > 990
+
+
+async def test_of_several_prints_the_long_ones_are_cut_each_in_its_middle() -> None:
+    script = "print('a'.repeat(900)); print('b'.repeat(100)); print('c'.repeat(5000)); print('d'.repeat(400))"
+    async with Served() as served:
+        text = await served.run(script, max_bytes=2002)
+        first, *lines = text.splitlines()
+        assert first.startswith("[cut: 2,002 of 6,404 bytes that it printed;")
+        assert [line[0] for line in lines] == ["a", "[", "a", "b", "c", "[", "c", "d"]
+        assert lines[3] == "b" * 100 and lines[-1] == "d" * 400
+        assert text.count("a") + text.count("c") - first.count("a") > 1480
+        # Many prints that are longer than their shares are cut together.
+        looped = await served.run("for (let n = 0; n < 30; n++) print(`${n} `.repeat(200))", max_bytes=2000)
+    assert looped.count("left out here") == 1
 
 
 async def test_the_fence_that_models_put_around_code_is_no_part_of_it() -> None:
@@ -1154,8 +1168,8 @@ async def test_one_that_does_not_end_is_ended_with_what_it_printed() -> None:
 async def test_many_lines_come_in_few_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
 
-    def add(outcome: Outcome, printed: str) -> None:
-        messages.append(printed)
+    def add(outcome: Outcome, prints: Sequence[str]) -> None:
+        messages.append("".join(prints))
 
     monkeypatch.setattr(Outcome, "add", add)
     outcome = await run_alone("for (let n = 0; n < 20000; n++) print(n); echo({}); print('end')")

@@ -4,9 +4,9 @@ Lines of JSON come and go. The first holds the `script`, the names of its `funct
 something, `reporting`. A call of a function is a line with its `name` and its `arguments` as JSON text, which the
 server checks, and waits for a line with the `text` of the answer, the `printed_text` that the script prints in its
 place (empty if that is the same), and the arguments of its `next_page`, or its `error`.
-What is printed is a line with `printed`. The last line has the `error` that ended the script, empty if it came to its
-end, with the `lists` that it read to their last page then. Its `columns_below_titles` are what `.rows()` took for the
-columns of sheets that begin with titles, and these.
+What was printed is a line with `printed`, a text for each print. The last line has the `error` that ended the script,
+empty if it came to its end, with the `lists` that it read to their last page then. Its `columns_below_titles` are what
+`.rows()` took for the columns of sheets that begin with titles, and these.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _MEMORY_BYTES = 256 << 20
 _PROCESS_MEMORY_BYTES = 1 << 30
 _STACK_BYTES = 512 << 10
 _CPU_SECONDS = 20
-# Of one line.
-_MAX_PRINTED_CHARACTERS = 100_000
+# Of a print in one line, and of those that wait for others to go out with them.
+_MAX_PRINTED_CHARACTERS = 1_000_000
+_MAX_WAITING_CHARACTERS = 100_000
 # What is printed soon after goes out with it, because each line costs the server time.
 _PRINTING_SECONDS = 0.02
 _MAX_ARGUMENTS_CHARACTERS = 1_000_000
@@ -122,19 +123,21 @@ class _Script:
 
     def _print(self, json_text: str) -> None:
         text: str = json.loads(json_text)
+        for start in range(0, len(text), _MAX_PRINTED_CHARACTERS):
+            self._add(text[start : start + _MAX_PRINTED_CHARACTERS])
+
+    def _add(self, text: str) -> None:
         self.printed.append(text)
         self.printed_characters += len(text)
-        is_much = self.printed_characters >= _MAX_PRINTED_CHARACTERS
+        is_much = self.printed_characters >= _MAX_WAITING_CHARACTERS
         if is_much or time.monotonic() - self.last_sent > _PRINTING_SECONDS:
             self._send_printed()
 
     def _send_printed(self) -> None:
-        text = "".join(self.printed)
+        if self.printed:
+            self.sink.write(json.dumps({"printed": self.printed}).encode() + b"\n")
         self.printed.clear()
         self.printed_characters = 0
-        for start in range(0, len(text), _MAX_PRINTED_CHARACTERS):
-            message = {"printed": text[start : start + _MAX_PRINTED_CHARACTERS]}
-            self.sink.write(json.dumps(message).encode() + b"\n")
         self.sink.flush()
         self.last_sent = time.monotonic()
 

@@ -75,24 +75,32 @@ class Outcome:
     """What a script did.
 
     Attributes:
-        output: what it printed and returned.
-        left_out: how many characters of that are missing at its end.
+        prints: what it printed and returned, each print by itself.
+        printed_characters: how many characters that is.
+        left_out: how many more are missing at its end.
         error: what ended it, with the line; empty if it came to its end.
         lists: what it read to the last page, if it came to its end.
         columns_below_titles: what was taken for the columns of sheets that begin with titles, and these.
     """
 
-    output: str = ""
+    prints: list[str] = field(default_factory=list[str])
+    printed_characters: int = 0
     left_out: int = 0
     error: str = ""
     lists: Sequence[ReadList] = ()
     columns_below_titles: Sequence[str] = ()
 
-    def add(self, printed: str) -> None:
-        printed = well_formed(printed)
-        room = _MAX_OUTPUT_CHARACTERS - len(self.output)
-        self.output += printed[:room]
-        self.left_out += max(len(printed) - room, 0)
+    @property
+    def output(self) -> str:
+        return "".join(self.prints)
+
+    def add(self, prints: Sequence[str]) -> None:
+        for printed in map(well_formed, prints):
+            kept = printed[: _MAX_OUTPUT_CHARACTERS - self.printed_characters]
+            if kept:
+                self.prints.append(kept)
+            self.printed_characters += len(kept)
+            self.left_out += len(printed) - len(kept)
 
 
 async def run_script(
@@ -181,7 +189,7 @@ class _Process:
         except OSError as error:
             raise Unavailable(f"No process could be started for the script: {error.strerror}.") from None
 
-    async def exchange(self, message: Mapping[str, Any], add: Callable[[str], None]) -> dict[str, Any]:
+    async def exchange(self, message: Mapping[str, Any], add: Callable[[Sequence[str]], None]) -> dict[str, Any]:
         """Send a message, add what is printed, and return the call that the script makes then, or its end.
 
         Raises:
@@ -209,7 +217,7 @@ def _start_process() -> subprocess.Popen[bytes]:
 
 
 def _exchange(
-    process: subprocess.Popen[bytes], message: Mapping[str, Any], add: Callable[[str], None]
+    process: subprocess.Popen[bytes], message: Mapping[str, Any], add: Callable[[Sequence[str]], None]
 ) -> dict[str, Any]:
     stdin, stdout = _pipes(process)
     stdin.write(json.dumps(message).encode() + b"\n")
@@ -219,8 +227,8 @@ def _exchange(
         if not line.endswith(b"\n"):
             raise EOFError
         match json.loads(line):
-            case {"printed": str(printed)}:
-                add(printed)
+            case {"printed": [*prints]}:
+                add([str(printed) for printed in prints])
             case reply:
                 return reply
 

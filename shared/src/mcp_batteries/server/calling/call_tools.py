@@ -48,7 +48,7 @@ _MAX_SECONDS = 60.0
 _MAX_CHANGING_SECONDS = 300.0
 _MAX_SCRIPT_CHARACTERS = 50_000
 # Of what a script prints that only reads, unless it asks for more: it mostly looks, and can be run again.
-_MAX_SCRIPT_BYTES = 4000
+_MAX_SCRIPT_BYTES = 3000
 # Each is a process; others wait. One caller leaves some for the others.
 _MAX_RUNNING_SCRIPTS = 4
 _MAX_RUNNING_SCRIPTS_OF_CALLER = 2
@@ -78,9 +78,9 @@ _Calls = Annotated[
     list[dict[str, dict[str, Any]]], Field(min_length=1, max_length=MAX_CALLS, description=_FORM_OF_CALLS)
 ]
 _FORM_OF_SCRIPTS = (
-    "JavaScript. `TOOL({ARGUMENTS})` returns its exact text, with whole paths in `.lines()`; a read's first line in "
+    "JavaScript. `TOOL({ARGUMENTS})` returns its text, with whole paths in `.lines()`; a read's first line in "
     "brackets is its `.remark`. `TOOL.all({ARGUMENTS})` returns an array of all, whatever `limit`: lines, or objects "
-    "where a tool answers in JSON rows. `count_forms(LINES or ROWS)` is one of each form with its count. "
+    "of JSON rows. `count_forms(LINES or ROWS)` counts each form, `count_values(VALUES)` each value. "
     "Failures throw: catch them in loops; compare by `===`."
 )
 _ScriptText = Annotated[str, Field(max_length=_MAX_SCRIPT_CHARACTERS, description=f"Or {_FORM_OF_SCRIPTS}")]
@@ -93,7 +93,9 @@ def _raise_answer_bytes(number: int) -> int:
 
 _AnswerBytes = Annotated[int, Field(le=1_000_000), AfterValidator(_raise_answer_bytes)]
 _MaxBytes = Annotated[_AnswerBytes, Field(description="Altogether.")]
-_MaxBytesOfReads = Annotated[_AnswerBytes, Field(description=f"By default {_MAX_SCRIPT_BYTES} of a script.")]
+_MaxBytesOfReads = Annotated[
+    _AnswerBytes, Field(description=f"By default {_MAX_SCRIPT_BYTES} of a script; long prints are cut first.")
+]
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ class CallReadingTools(_Batch):
     ) -> CallToolResult:
         """Make several calls of reading tools in turn.
 
-        With `script` only what it `print`s comes back: find, count and compare at once, and print `count_forms` of
+        With `script` only what it `print`s comes back: find, count and compare at once, and print counts of
         data, not its lines.
         """
         if max_bytes is None:

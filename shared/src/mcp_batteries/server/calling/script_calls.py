@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent
 
-from mcp_batteries.clipping import cut_middle, truncate_utf8
+from mcp_batteries.clipping import truncate_utf8
 from mcp_batteries.errors import well_formed
 from mcp_batteries.scripts.next_page import NEXT_PAGE
 from mcp_batteries.scripts.runner import Answer as ScriptAnswer
@@ -26,6 +26,7 @@ from mcp_batteries.server.calling.call_params import (
     RUN_SCRIPT,
 )
 from mcp_batteries.server.calling.inner_calls import Answer, Call, make_call
+from mcp_batteries.server.calling.printed_output import cut_output
 from mcp_batteries.server.calling.results import answering_script
 
 __all__ = ["ScriptCalls", "ToolNames"]
@@ -35,7 +36,7 @@ _MAX_PAGE_BYTES = 1_000_000
 _MAX_NOTE_BYTES = 1200
 _MAX_ARGUMENTS_BYTES = 120
 # From here on an answer says how a look is shorter.
-_LONG_OUTPUT_BYTES = 3000
+_LONG_OUTPUT_BYTES = 2500
 # Of the lines that tell what a script did before it failed.
 _MAX_CHANGE_BYTES = 120
 _MAX_CHANGES = 25
@@ -136,7 +137,7 @@ class ScriptCalls:
         functions = [*self._functions, *self.other_names]
         reporting = [name for name in functions if self.can_change(Call(self.other_names.get(name, name), {}))]
         outcome = await run_script(script, functions, self._make, seconds, reporting)
-        output, shown_bytes = _cut_output(outcome, max_bytes)
+        output, shown_bytes = cut_output(outcome.prints, max_bytes, is_whole=not outcome.left_out)
         notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, shown_bytes)]
         if not self.changes and "count_forms" not in script and shown_bytes > _LONG_OUTPUT_BYTES:
             notes.append("to look at many lines in few bytes, print count_forms(LINES)")
@@ -399,30 +400,9 @@ def _without_fence(script: str) -> str:
     return script if fenced is None else fenced["code"]
 
 
-def _printed_bytes(outcome: Outcome) -> int:
-    return len(outcome.output.encode()) + outcome.left_out
-
-
-def _cut_output(outcome: Outcome, max_bytes: int) -> tuple[str, int]:
-    """Return what a script printed, and how many bytes of that it is; of a long one the beginning and the end.
-
-    Scripts print sums last.
-    """
-    printed_bytes = _printed_bytes(outcome)
-    if printed_bytes <= max_bytes:
-        return outcome.output, printed_bytes
-    if outcome.left_out:
-        output = truncate_utf8(outcome.output, max_bytes)
-        return output, len(output.encode())
-    beginning, end = cut_middle(outcome.output, max_bytes)
-    shown_bytes = len(beginning.encode()) + len(end.encode())
-    left_out = f"[{printed_bytes - shown_bytes:,} bytes left out here]"
-    return "\n".join([beginning.removesuffix("\n"), left_out, end]), shown_bytes
-
-
 def _describe_output(outcome: Outcome, shown_bytes: int) -> list[str]:
     """Say what of the output of a script is missing in the answer."""
-    printed_bytes = _printed_bytes(outcome)
+    printed_bytes = len(outcome.output.encode()) + outcome.left_out
     if printed_bytes > shown_bytes:
         return [f"cut: {shown_bytes:,} of {printed_bytes:,} bytes that it printed; print less, or raise max_bytes"]
     if not outcome.error and not outcome.output:
