@@ -57,11 +57,14 @@ async def test_a_function_is_renamed_in_one_call_that_says_at_which_lines(projec
     failed, seen = await call(project, "replace_text", **ask, dry_run=True)
     assert not failed
     assert contents(project) == before
-    assert seen.startswith("[would replace 36 places in 19 files; nothing was written: repeat with dry_run=false]\n")
+    assert seen.startswith(
+        "[would replace 36 places in 19 files; left as they are: 17 `old_names`, 17 `old_name_2`; "
+        "nothing was written: repeat with dry_run=false]\n"
+    )
     assert "\n module_00.py\n1:import [-old_name-]{+new_name+}\n3:[-old_name-]{+new_name+}(1)\n" in seen
     failed, done = await call(project, "replace_text", **ask)
     assert not failed
-    assert done.startswith("[replaced 36 places in 19 files]\n")
+    assert done.startswith("[replaced 36 places in 19 files; left as they are: 17 `old_names`, 17 `old_name_2`]\n")
     assert "\npackage/\n damaged.py: line 51\n latin.py: line 1\n module_00.py: lines 1, 3\n" in done
     assert len(done) < 600
     after = contents(project)
@@ -670,3 +673,28 @@ async def test_of_many_files_that_an_expression_changed_some_lines_are_shown(tmp
     assert head == "[replaced 9 places in 9 files; the lines of 6 files are not all shown]"
     assert lines[-3:] == [f"{number}.txt:1:[-get_{number}-]{{+read_{number}+}}" for number in range(3)]
     assert lines[:-3] == ["3.txt", "4.txt", "5.txt", "6.txt", "7.txt", "and 1 more: 1 at the top"]
+
+
+async def test_what_is_nearly_the_old_text_is_told_as_left(tmp_path: Path) -> None:
+    text = "Acme Cloud, Acme Cloudlet. ACME CLOUD; Acme\nCloud Acme  Cloud (Acme Cloud) MyAcme Cloud\nAcme Cloudlet\n"
+    (tmp_path / "a.md").write_text(text, newline="\r\n")
+    (tmp_path / "b.md").write_text("only acme cloudlet")
+    ask = {"replacements": {"Acme Cloud": "Nimbus"}, "glob": "*.md", "dry_run": True}
+    _, by_word = await call(tmp_path, "replace_text", **ask, by="word")
+    assert by_word.startswith(
+        "[would replace 2 places in 1 file; left as they are: 2 `Acme Cloudlet`, 1 `ACME CLOUD`, "
+        "1 `Acme\\r\\nCloud`, 1 `Acme  Cloud`, 2 others; nothing"
+    )
+    _, by_text = await call(tmp_path, "replace_text", **ask)
+    assert "left as they are: 1 `ACME CLOUD`, 1 `Acme\\r\\nCloud`, 1 `Acme  Cloud`, 1 `acme cloud`; nothing" in by_text
+    _, in_any_case = await call(tmp_path, "replace_text", **ask, ignore_case=True)
+    assert "left as they are: 1 `Acme\\r\\nCloud`, 1 `Acme  Cloud`; nothing" in in_any_case
+    _, nothing = await call(tmp_path, "replace_text", **{**ask, "replacements": {"acme CLOUDS": "x"}})
+    assert nothing == "[would replace 0 places in 0 files; 2 files looked at]"
+    # What is replaced too is not left, and of short texts or expressions nothing is told.
+    both = {"Acme Cloud": "Nimbus", "Acme Cloudlet": "Drizzle"}
+    _, told = await call(tmp_path, "replace_text", **{**ask, "replacements": both}, by="word")
+    assert "2 `Acme Cloudlet`" not in told and "1 `MyAcme Cloud`, 1 other; nothing" in told
+    for replacements, by in (({"Acm": "x"}, "word"), ({"Acme.Cloud": "x"}, "regex")):
+        _, told = await call(tmp_path, "replace_text", **{**ask, "replacements": replacements}, by=by)
+        assert "left as" not in told

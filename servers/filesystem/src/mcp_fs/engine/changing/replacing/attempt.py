@@ -11,6 +11,7 @@ from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_fs.engine.changing.edit_errors import MAX_TOTAL_BYTES, too_large_error, too_much_error
 from mcp_fs.engine.changing.notebook_edit import Notebook, substitute_in_cells
 from mcp_fs.engine.changing.replacing.line_differences import LineDifference, find_changed_lines
+from mcp_fs.engine.changing.replacing.near_matches import NearMatches
 from mcp_fs.engine.changing.replacing.substitution import Substitute
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.handles.open_entries import max_open_entries
@@ -53,6 +54,7 @@ class Attempt:
     """Tries with each file what would become of it, and changes none.
 
     Args:
+        near_matches: gets each text.
         encoding: what the files would be written in; None for the encoding that each has.
         old_encoding: what those are read in whose encoding would be a guess; None for the guess.
 
@@ -63,6 +65,7 @@ class Attempt:
     """
 
     substitute: Substitute
+    near_matches: NearMatches
     encoding: Encoding | None
     old_encoding: Encoding | None
     cancel: CancelToken
@@ -110,6 +113,7 @@ class Attempt:
         try:
             if notebook is not None:
                 return self._try_notebook(path, notebook)
+            self.near_matches.count(decoded.text)
             new, counts = self.substitute(decoded.text)
         except OverflowError:
             raise too_large_error(path) from None
@@ -142,6 +146,7 @@ class Attempt:
         """Return what would become of a notebook, None when nothing would."""
         if self.encoding is not None and self.encoding != Encoding("utf-8"):
             self.skipped.add("notebooks, which are always UTF-8, so not converted", path.display)
+        self.near_matches.count(notebook.text)
         changed, counts = substitute_in_cells(notebook, self.substitute)
         if changed.json == notebook.json:
             return None

@@ -10,6 +10,7 @@ from mcp_fs.engine.changing.file_edits import FileChange, change_files
 from mcp_fs.engine.changing.notebook_edit import substitute_in_cells
 from mcp_fs.engine.changing.replacing.attempt import Attempt, FileReplacement
 from mcp_fs.engine.changing.replacing.line_differences import build_page
+from mcp_fs.engine.changing.replacing.near_matches import NearMatches
 from mcp_fs.engine.changing.replacing.substitution import Substitution
 from mcp_fs.engine.handles.path_opening import refuse_archived
 from mcp_fs.engine.journal.journal import JournalEntry
@@ -61,7 +62,8 @@ def replace_in_files(
     """
     _check_replacements(substitution)
     refuse_archived(start)
-    attempt = Attempt(substitution.compile(cancel), substitution.encoding, substitution.old_encoding, cancel)
+    substitute, near_matches = substitution.compile(cancel), NearMatches(substitution)
+    attempt = Attempt(substitute, near_matches, substitution.encoding, substitution.old_encoding, cancel)
     files = attempt.try_files(_iterate_files(start, glob, walk_filter, attempt.skipped, cancel))
     notes: list[str] = []
     if files:
@@ -142,6 +144,8 @@ def _describe_attempt(attempt: Attempt, substitution: Substitution, files: Seque
         notes.append(_describe_binary(attempt.binary_paths))
     if files and unmatched:
         notes.append(_describe_unmatched(unmatched))
+    if near := attempt.near_matches.describe():
+        notes.append(near)
     return notes
 
 
