@@ -318,7 +318,7 @@ async def test_several_served_folders_are_listed_by_name(tmp_path: Path) -> None
 def test_a_folder_whose_entries_were_left_out_is_not_shown_empty(tmp_path: Path) -> None:
     fill(tmp_path, {"a/.hidden": "", "a/b/.x": "", "a/b/.y": "", "c/f": ""})
     tree = list_tree(served(tmp_path).readable("."), CancelToken(), depth=1)
-    assert list(tree.lines) == ["./", "a/ (1 folder, 1 left out)", "c/ (1 file)"]
+    assert list(tree.lines) == ["./", "a/ (1 folder; 1 left out)", "c/ (1 file)"]
     tree = list_tree(served(tmp_path).readable("."), CancelToken(), depth=2)
     assert "a/b/ (2 left out)" in tree.lines
 
@@ -348,3 +348,20 @@ async def test_who_lists_an_archive_as_a_folder_reads_how_it_is_listed(tmp_path:
     with pytest.raises(NotFound) as refusal:
         await getattr(Tools(served(tmp_path)), tool)(path="a.zip")
     assert str(refusal.value).endswith("`read_text` lists an archive, and reads what is in it as `a.zip!/NAME`.")
+
+
+def test_a_folded_folder_tells_the_endings_of_its_files(tmp_path: Path) -> None:
+    names = {
+        "alike": ["a.MD", "b.md"],
+        "few": ["a.txt", "b.txt", "c.md", "d", ".hidden"],
+        "many": ["a.txt", "b.md", "c.py", "d.js"],
+        "none": ["a", "b.2"],
+    }
+    for folder, files in names.items():
+        fill(tmp_path, {f"{folder}/{name}": "" for name in files})
+    assert list_tree(served(tmp_path).readable("."), CancelToken(), depth=1).lines[1:] == (
+        "alike/ (2 .md files)",
+        "few/ (4 files: 2 .txt, 1 .md, 1 others; 1 left out)",
+        "many/ (4 files)",
+        "none/ (2 files)",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
@@ -19,6 +20,7 @@ from mcp_fs.policy import ReadablePath
 __all__ = ["list_tree"]
 
 _MAX_NAMED = 10
+_MAX_SUFFIXES = 3
 # Files with numbers in their names of which only the first and the last are named.
 _MIN_SEQUENCE = 11
 _NUMBER = re.compile(r"[0-9]+")
@@ -85,7 +87,7 @@ class _Branch:
         rows: its files; `links` are those that are links.
         folder_names: those directly in it.
         branches: the first of them, as many as are drawn.
-        file_count: files directly in it.
+        file_count: files directly in it; `files_label` tells their endings.
         is_expanded: whether its contents are drawn.
         shown_rows: how many of the rows are drawn.
         excluded_count: hidden and ignored entries directly in it; `excluded_line` names the first.
@@ -101,6 +103,7 @@ class _Branch:
     branches: list[_Branch] = field(default_factory=list["_Branch"])
     rules: Rules | None = None
     file_count: int = 0
+    files_label: str = ""
     is_expanded: bool = False
     shown_rows: int = 0
     excluded_count: int = 0
@@ -130,7 +133,7 @@ class _Branch:
     def folded_line(self) -> str:
         facts: list[str] = []
         if self.file_count:
-            facts.append(pluralize(self.file_count, "file"))
+            facts.append(self.files_label)
         if self.folder_names:
             facts.append(pluralize(len(self.folder_names), "folder"))
         if self.excluded_count:
@@ -139,7 +142,7 @@ class _Branch:
             facts.append(self.failure)
         if not facts:
             return self.label
-        return f"{self.label} ({', '.join(facts)})"
+        return f"{self.label} ({'; '.join(facts)})"
 
 
 class _TreeBuilder:
@@ -212,6 +215,7 @@ class _TreeBuilder:
         entries = read_entries(folder, branch.parts, self.walk_filter, above)
         branch.rules = entries.rules
         branch.file_count = len(entries.files)
+        branch.files_label = _count_suffixes(entries.files)
         branch.excluded_count = len(entries.excluded)
         branch.folder_names = entries.folders
         if len(branch.parts) < self._depth:
@@ -314,6 +318,19 @@ def _split_suffix(name: str) -> tuple[str, str]:
     if match is None:
         return name, ""
     return name[: match.start()], match[0]
+
+
+def _count_suffixes(names: Sequence[str]) -> str:
+    """Return how many files there are, and of few endings how many of each."""
+    counts = Counter(_split_suffix(name.lstrip("."))[1].lower() for name in names)
+    if len(counts) == 1:
+        (suffix,) = counts
+        return pluralize(len(names), f"{suffix} file".lstrip())
+    files = pluralize(len(names), "file")
+    if not counts or len(counts) > _MAX_SUFFIXES:
+        return files
+    kinds = [f"{count:,} {suffix or 'others'}" for suffix, count in counts.most_common()]
+    return f"{files}: {', '.join(kinds)}"
 
 
 def _describe_excluded(above: ReadablePath, entries: list[tuple[str, bool]]) -> str:
