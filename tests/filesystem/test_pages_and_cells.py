@@ -85,6 +85,10 @@ PAGES: dict[str, tuple[str, str]] = {
         drawn((20, 100, "Dear all of you there,"), (20, 88, "we thank you for the many letters of this long year")),
         "Dear all of you there,\nwe thank you for the many letters of this long year",
     ),
+    "a line with a label below a full one": (
+        drawn((20, 100, "The goods were delivered in good state"), (20, 88, "Net amount: 3067.41 EUR")),
+        "The goods were delivered in good state\nNet amount: 3067.41 EUR",
+    ),
     "dots that lead to a number": (
         drawn((20, 80, "Introduction " + ". " * 20 + "12")), "Introduction ... 12",
     ),

@@ -33,6 +33,8 @@ _MOST_COLUMNS = 400
 _FEWEST_LINES = 4
 _FEWEST_WORDS = 3.5
 _FEWEST_WORDS_TO_WRAP = 4
+# At most three words.
+_LABEL = re.compile(r"\w+(?: \w+){0,2}:(?: |\Z)")
 _LIST_MARK = re.compile(r"(?:[-–—•‣▪●○◦*·§]|\(?\w{1,3}[.)])$")
 # Dots or lines that lead the eye to a number.
 _LEADERS = re.compile(r"(?: ?[.…]){4,}|_{4,}|(?: ?\u00b7){4,}")
@@ -261,9 +263,16 @@ def _wraps(line: _Line, following: _Line, right: float) -> bool:
         and -_MARGIN * 3 * line.height <= following.left - line.left <= _MARGIN * line.height
         and line.right + (first.right - first.left) + 0.25 * line.height > right
         and _LIST_MARK.match(first.text) is None
+        and not _has_label(following)
         and _is_sentence(line)
         and len(following.segments()) == 1
     )
+
+
+def _has_label(line: _Line) -> bool:
+    """Return whether a line begins as `Net: 12.50` and `Due date: ...` do, which stand for themselves."""
+    text = _join(line.words)
+    return text[:1].isupper() and _LABEL.match(text) is not None
 
 
 def _is_sentence(line: _Line) -> bool:
