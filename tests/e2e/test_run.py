@@ -42,6 +42,17 @@ def test_version() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "mcp-fs 0.1.0\n", "")
 
 
+@pytest.mark.parametrize("option", ["--version", "--print-config=vscode"])
+def test_a_reader_that_has_enough_is_no_error(option: str, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "mcp_fs", option, str(tmp_path)], stdout=closed, stderr=subprocess.PIPE, timeout=60
+        )
+    assert (done.returncode, b"Traceback" in done.stderr, b"BrokenPipe" in done.stderr) == (141, False, False)
+
+
 def test_an_unknown_option_stops_the_start(tmp_path: Path) -> None:
     done = run("--reed-only", str(tmp_path))
     assert done.returncode == 2 and "Did you mean one of: '--read-only'" in done.stderr and done.stdout == ""

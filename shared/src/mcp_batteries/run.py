@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ["loop_options", "run"]
 
+# Windows has no such signal, and closed pipes too.
+_SIGPIPE = 13
+
 
 def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
     """Run a server, given as a package name or a `Program`, according to `arguments` (default: the command line); exit.
 
-    Exit status: 0 done; 1 could not start; 2 bad usage; 130 and 143 after SIGINT and SIGTERM.
+    Exit status: 0 done; 1 could not start; 2 bad usage; 130, 141 and 143 after SIGINT, SIGPIPE and SIGTERM.
     """
     if arguments is None:
         _restart_in_utf8_mode()
@@ -49,7 +52,14 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
     if arguments is None:
         arguments = sys.argv[1:]
     settings = load(program.settings(), arguments)
-    sys.exit(_run(program, settings, handover))
+    try:
+        status = _run(program, settings, handover)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads what is printed, as `head` does, has enough. Python would say so at its end, too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 128 + _SIGPIPE
+    sys.exit(status)
 
 
 def _restart_in_utf8_mode() -> None:
