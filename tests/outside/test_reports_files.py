@@ -523,3 +523,55 @@ async def test_names_in_an_archive_are_read_in_the_encoding_that_they_look_like(
     assert {str(path.relative_to(tmp_path / "there")) for path in (tmp_path / "there").rglob("*.*")} >= {
         str(Path(name)) for name in names
     }
+
+
+@pytest.mark.reported("bellard/quickjs#179")
+@pytest.mark.parametrize(
+    ("texts", "options"),
+    [
+        (["_x", "1", "a", "A", "ä", "b", "B", "Straße", "z", "Z"], ""),
+        (["f1.md", "f2.md", "F10.md", "f010a.md"], ", undefined, {numeric: true}"),
+    ],
+)
+async def test_a_script_sorts_names_as_people_do(texts: list[str], options: str, tmp_path: Path) -> None:
+    script = f"print({texts[::-1]}.sort((one, other) => one.localeCompare(other{options})).join(' '))"
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "call_tools", script=script)
+    assert not failed and said.split() == texts
+
+
+@pytest.mark.reported("bellard/quickjs#179")
+@pytest.mark.parametrize(
+    ("comparison", "is_equal"),
+    [
+        ("'a'.localeCompare('A', 'en', {sensitivity: 'base'})", True),
+        ("'STRASSE'.localeCompare('Straße', 'de', {sensitivity: 'base'})", True),
+        ("'é'.localeCompare('E', undefined, {sensitivity: 'base'})", True),
+        ("'é'.localeCompare('E', undefined, {sensitivity: 'accent'})", False),
+        ("'a'.localeCompare('A')", False),
+    ],
+)
+async def test_a_script_compares_names_by_what_it_says_counts(comparison: str, is_equal: bool, tmp_path: Path) -> None:
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "call_tools", script=f"print({comparison} === 0)")
+    assert not failed and said.strip() == str(is_equal).lower()
+
+
+@pytest.mark.reported("facebook/hermes#431")
+@pytest.mark.reported("oracle/graaljs#377")
+@pytest.mark.reported("bellard/quickjs#344")
+@pytest.mark.parametrize(
+    "form",
+    [
+        "toLocaleString('en-US', {timeZone: 'America/New_York'})",
+        "toLocaleTimeString('en-US', {hour12: false})",
+        "toLocaleDateString('en-US', {month: 'long'})",
+        "toLocaleDateString('en-CA')",
+    ],
+)
+async def test_a_script_gets_no_date_in_another_form_than_it_asked_for(form: str, tmp_path: Path) -> None:
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "call_tools", script=f"print(new Date('2026-07-01T23:30:00Z').{form})")
+        assert failed and "take toISOString(), in UTC" in said
+        plain = await call(client, "call_tools", script="print(new Date('2026-07-01T23:30:00Z').toLocaleDateString())")
+    assert not plain[0] and "07/01/2026" in plain[1]

@@ -42,6 +42,7 @@ _ARGUMENTS_TOO_LONG = json.dumps({"error": f"its arguments have more than {_MAX_
 # What a script finds defined; the last has the names of the functions, twice, yet to be filled in.
 _TEXTS = Path(__file__).with_name("texts.js")
 _FORMS = Path(__file__).with_name("forms.js")
+_LOCALES = Path(__file__).with_name("locales.js")
 _PRELUDE = Path(__file__).with_name("prelude.js")
 # Lines of errors are counted from here for the prelude, and from 1 for the script.
 _FIRST_LINE = 1_000_000
@@ -86,7 +87,8 @@ class _Script:
         context.add_callable("__print", self._print)
         prelude = _PRELUDE.read_text("utf-8")
         prelude = prelude.replace("FUNCTIONS", json.dumps(functions)).replace("REPORTING", json.dumps(reporting))
-        library_source = _TEXTS.read_text("utf-8") + _FORMS.read_text("utf-8") + prelude
+        libraries = [path.read_text("utf-8") for path in (_TEXTS, _FORMS, _LOCALES)]
+        library_source = "".join(libraries) + prelude
         context.eval("\n" * _FIRST_LINE + library_source)
         try:
             context.eval(_BEGIN + _with_calls_awaited(context, script) + _END)
