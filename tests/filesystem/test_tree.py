@@ -196,6 +196,14 @@ class TestMove:
         assert unicodedata.normalize("NFC", os.listdir(here.root)[0]) == other
         assert len(os.listdir(here.root)) == 1
 
+    def test_over_a_hard_link_to_the_same_file(self, here: Ground) -> None:
+        make(here, "f", "d/")
+        for target in ("g", "d/f"):
+            os.link(here.root / "f", here.root / target)
+            move(here, "f", target, overwrite=True)
+            assert not (here.root / "f").exists() and (here.root / target).read_text() == "f"
+            move(here, target, "f")
+
     def test_a_secret_can_not_be_renamed_into_the_open(self, here: Ground) -> None:
         make(here, ".env", ".aws/credentials", ".config/gh/hosts.yml", "f")
         for source, target in (

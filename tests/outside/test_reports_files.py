@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+import unicodedata
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -523,6 +524,20 @@ async def test_names_in_an_archive_are_read_in_the_encoding_that_they_look_like(
     assert {str(path.relative_to(tmp_path / "there")) for path in (tmp_path / "there").rglob("*.*")} >= {
         str(Path(name)) for name in names
     }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system does nothing there")
+@pytest.mark.reported("metabrainz/picard#1674")
+async def test_another_spelling_is_given_where_the_kernel_takes_both_for_one_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one, other = (unicodedata.normalize(form, "é.txt") for form in ("NFD", "NFC"))
+    (tmp_path / one).write_text("whole\n", "utf-8")
+    # As on FAT and SMB shares, which the kernels of tests seldom know.
+    monkeypatch.setattr("mcp_fs.engine.handles.posix.Folder.rename", lambda *_: None)
+    async with serving(tmp_path) as client:
+        assert not (await call(client, "move_file", targets={one: other}))[0]
+    assert os.listdir(tmp_path) == [other] and (tmp_path / other).read_text("utf-8") == "whole\n"
 
 
 @pytest.mark.reported("bellard/quickjs#179")

@@ -29,7 +29,14 @@ from mcp_fs.engine.changing.entries.entry_checks import (
     refuse_served_folder,
 )
 from mcp_fs.engine.changing.entries.entry_copy import TreePlacement, prepare_file_copy, prepare_tree_copy
-from mcp_fs.engine.changing.entries.renames import BatchRename, Move, Rename, read_moved_state, to_move_problem
+from mcp_fs.engine.changing.entries.renames import (
+    BatchRename,
+    Move,
+    Rename,
+    Respelling,
+    read_moved_state,
+    to_move_problem,
+)
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
@@ -83,7 +90,7 @@ def move_entry(
             if is_same_entry(resolved_source, resolved_target):
                 notes: list[str] = []
                 respelled = replace(resolved_target, name=target.name)
-                apply([Rename(respelled, target, resolved_source, overwrite=True)], None)
+                apply([Respelling(respelled, target, resolved_source, overwrite=True)], None)
             else:
                 refuse_served_folder(resolved_target.path)
                 if not overwrite and (target_status := read_status_if_exists(resolved_target)) is not None:

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field, replace
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_fs.engine.changing.entries.entry_checks import name_taken_error
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, is_held_open, to_problem
+from mcp_fs.engine.handles.temp_files import BACKUP_PREFIX, temporary_name
 from mcp_fs.engine.journal.entry_state import EntryState
 from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange
 from mcp_fs.engine.journal.states import read_state
 from mcp_fs.policy import WritablePath
 
-__all__ = ["BatchRename", "Move", "Rename", "read_moved_state", "to_move_problem"]
+__all__ = ["BatchRename", "Move", "Rename", "Respelling", "read_moved_state", "to_move_problem"]
 
 
 @dataclass(eq=False)
@@ -53,10 +54,44 @@ class Rename(Move):
 
     def apply(self, content_path: WritablePath | None = None) -> None:
         source = self.resolved_source
-        if self.overwrite:
-            source.folder.rename(source.name, self.folder, self.name)
-        else:
+        if not self.overwrite:
             source.folder.rename_noreplace(source.name, self.folder, self.name)
+            return
+        are_links = _are_links_to_one_file(source, self.resolved)
+        source.folder.rename(source.name, self.folder, self.name)
+        if are_links:  # rename(2) leaves both, without an error
+            source.folder.remove(source.name)
+
+
+@dataclass(eq=False)
+class Respelling(Rename):
+    """Another spelling of a name, where both may be one name to the file system."""
+
+    def apply(self, content_path: WritablePath | None = None) -> None:
+        source = self.resolved_source
+        source.folder.rename(source.name, self.folder, self.name)
+        if self.name in self.folder.list_names():
+            return
+        # On FAT, exFAT and SMB shares, rename(2) of Linux takes the two for links to one file, and does nothing.
+        between = temporary_name(BACKUP_PREFIX)
+        source.folder.rename_noreplace(source.name, self.folder, between)
+        try:
+            self.folder.rename_noreplace(between, self.folder, self.name)
+        except BaseException:
+            self.folder.rename_noreplace(between, source.folder, source.name)
+            raise
+
+
+def _are_links_to_one_file(source: ResolvedPath[WritablePath], target: ResolvedPath[WritablePath]) -> bool:
+    """Whether two names, of which neither is a spelling of the other, are hard links to one file."""
+    source_status = source.folder.stat(source.name)
+    if source_status.st_nlink < 2 or stat.S_ISDIR(source_status.st_mode):
+        return False
+    try:
+        target_status = target.folder.stat(target.name)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(source_status, target_status)
 
 
 @dataclass(eq=False)
