@@ -6,7 +6,7 @@ import sys
 import unicodedata
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from mcp import Client
@@ -524,6 +524,44 @@ async def test_names_in_an_archive_are_read_in_the_encoding_that_they_look_like(
     assert {str(path.relative_to(tmp_path / "there")) for path in (tmp_path / "there").rglob("*.*")} >= {
         str(Path(name)) for name in names
     }
+
+
+@pytest.mark.reported("toolscode/findinfiles#9")
+@pytest.mark.reported("lidge-jun/aside-codemode#30")
+@pytest.mark.parametrize("asked_form", ["NFC", "NFD"])
+@pytest.mark.parametrize(
+    ("word", "options"),
+    [
+        ("Käse", {}),
+        ("Käse", {"literal": True}),
+        ("KÄSE", {"literal": True, "ignore_case": True}),
+        (r"\bKäse\b", {}),
+        ("K(ä)+se", {}),
+        ("학점인정", {}),
+    ],
+)
+async def test_a_word_is_found_however_its_letters_are_composed(
+    asked_form: Literal["NFC", "NFD"], word: str, options: dict[str, bool], tmp_path: Path
+) -> None:
+    text = "der Käse 학점인정 hier\n"
+    (tmp_path / "composed.txt").write_text(text, "utf-8")
+    (tmp_path / "apart.txt").write_text(unicodedata.normalize("NFD", text), "utf-8")
+    (tmp_path / "apart.csv").write_text(unicodedata.normalize("NFD", text), "utf-16")
+    (tmp_path / "other.txt").write_text("der Kase\n", "utf-8")
+    pattern = unicodedata.normalize(asked_form, word)
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "search_text", pattern=pattern, files_only=True, **options)
+    assert not failed and said.split("\n")[1:4] == ["apart.csv", "apart.txt", "composed.txt"], said
+
+
+@pytest.mark.reported("lidge-jun/aside-codemode#30")
+@pytest.mark.parametrize("by", ["text", "word", "regex"])
+async def test_a_word_is_replaced_however_its_letters_are_composed(by: str, tmp_path: Path) -> None:
+    for form in ("NFC", "NFD"):
+        (tmp_path / form).write_text(unicodedata.normalize(form, "ein Käse\n"), "utf-8")
+    async with serving(tmp_path) as client:
+        failed, _ = await call(client, "replace_text", replacements={"Käse": "Brot"}, glob="*", by=by)
+    assert not failed and {path.read_text("utf-8") for path in tmp_path.iterdir()} == {"ein Brot\n"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system does nothing there")

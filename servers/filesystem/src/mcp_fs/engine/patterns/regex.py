@@ -76,15 +76,15 @@ def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multi
     Raises:
         Invalid: not RE2 syntax (no look-around, no back-references), or too large.
     """
-    if literal and not ignore_case:
-        return _compile_literal(pattern.encode("utf-8", "surrogateescape"))
+    if literal and not ignore_case and pattern.isascii():
+        return _compile_literal(pattern.encode())
     import re2 as library
 
     re2: Any = library
     options = _text_options(re2, ignore_case=ignore_case, multiline=multiline)
-    source = f"(?m:{pattern})"
     if literal:
-        source = re.escape(pattern)
+        pattern = re.escape(pattern)
+    source = f"(?m:{pattern})"
     try:
         search = re2.compile(_encode_source(source), options).search
     except re2.error as error:
@@ -98,7 +98,7 @@ def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multi
         return match.span()
 
     wide_pattern, group = expand_boundaries(pattern)
-    if literal or wide_pattern == pattern:
+    if wide_pattern == pattern:
         return find
     try:
         search_wide = re2.compile(_encode_source(f"(?m:{wide_pattern})"), options).search

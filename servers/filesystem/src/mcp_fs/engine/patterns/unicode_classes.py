@@ -2,13 +2,15 @@
 
 `\\w`, `\\d`, `\\s` and their opposites become classes that RE2 has. `\\b` has no such twin: where an expression begins
 or ends with one, beside what can only be part of a word, the character before or behind it is asked for instead.
+An accented character stands for both of its forms: `é` is one character, or a letter and a mark, as macOS writes names.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
-__all__ = ["expand_boundaries", "expand_classes"]
+__all__ = ["expand_boundaries", "expand_classes", "expand_compositions"]
 
 _WORD = r"\pL\pM\p{Nd}\p{Nl}\p{Pc}"
 _DIGIT = r"\p{Nd}"
@@ -35,8 +37,13 @@ _CODE_ESCAPE = re.compile(r"\\[xpPQ0-7]")
 
 
 def expand_classes(pattern: str) -> str:
-    """Return `pattern` with classes of all scripts."""
-    return _TOKEN.sub(lambda token: _expand_token(token[0]), pattern)
+    """Return `pattern` with classes of all scripts, and with both forms of accented characters."""
+    return _TOKEN.sub(lambda token: _expand_token(token[0]), unicodedata.normalize("NFC", pattern))
+
+
+def expand_compositions(pattern: str) -> str:
+    """Return `pattern` with both forms of accented characters."""
+    return _TOKEN.sub(lambda token: _expand_composition(token[0]), unicodedata.normalize("NFC", pattern))
 
 
 def expand_boundaries(pattern: str) -> tuple[str, int]:
@@ -88,7 +95,14 @@ def _ends_at_boundary(pattern: str) -> bool:
 def _expand_token(token: str) -> str:
     if token.startswith("["):
         return token[0] + _ESCAPE.sub(_expand_in_brackets, token[1:])
-    return _STANDALONE.get(token, token)
+    return _STANDALONE.get(token) or _expand_composition(token)
+
+
+def _expand_composition(token: str) -> str:
+    decomposed = unicodedata.normalize("NFD", token)
+    if len(token) > 1 or decomposed == token:
+        return token
+    return f"(?:{token}|{decomposed})"
 
 
 def _expand_in_brackets(escape: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ ripgrep, if there is one, says which of the remaining files are worth opening.
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
@@ -39,6 +40,7 @@ from mcp_fs.engine.listing.walk import (
     walk_order,
 )
 from mcp_fs.engine.patterns.prefilter import byte_pattern, wide_pattern
+from mcp_fs.engine.patterns.unicode_classes import expand_compositions
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.file_types import globs_of_type
 from mcp_fs.engine.search.query import Query
@@ -86,10 +88,17 @@ class FileList:
         self._cancel = cancel
         self._skipped = skipped
         self._program = program
+        pattern = query.pattern
+        is_literal = query.literal
+        if not pattern.isascii():
+            if is_literal:
+                pattern = re.escape(pattern)
+            pattern = expand_compositions(pattern)
+            is_literal = False
         self.byte_pattern: str | None = None
         if not query.is_multiline:
-            self.byte_pattern = byte_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
-        self._wide_pattern = wide_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+            self.byte_pattern = byte_pattern(pattern, literal=is_literal, ignore_case=query.ignore_case)
+        self._wide_pattern = wide_pattern(pattern, literal=is_literal, ignore_case=query.ignore_case)
         self._type_globs: list[str] = []
         if query.file_type:
             self._type_globs = globs_of_type(query.file_type)

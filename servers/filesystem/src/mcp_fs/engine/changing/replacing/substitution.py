@@ -11,6 +11,7 @@ from typing import Literal
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_fs.engine.patterns.regex import NextMatch, SearchText, TextMatches, compile_replacement
+from mcp_fs.engine.patterns.unicode_classes import expand_compositions
 from mcp_fs.engine.text.encodings import Encoding, SizeLimit
 
 __all__ = ["Substitute", "Substitution"]
@@ -67,7 +68,7 @@ class Substitution:
         if self.by == "regex":
             return compile_replacement(old, new, ignore_case=self.ignore_case)
         # Escaped, the expression is a plain text with two looks at its neighbours: no repetition, nothing to blow up.
-        source = re.escape(old)
+        source = expand_compositions(re.escape(old))
         if self.by == "word":
             source = rf"(?<!\w){source}(?!\w)"
         compiled = re.compile(source, re.IGNORECASE if self.ignore_case else 0)
