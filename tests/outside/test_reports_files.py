@@ -564,6 +564,19 @@ async def test_a_word_is_replaced_however_its_letters_are_composed(by: str, tmp_
     assert not failed and {path.read_text("utf-8") for path in tmp_path.iterdir()} == {"ein Brot\n"}
 
 
+@pytest.mark.reported("firasdib/Regex101#1330")
+@pytest.mark.reported("rmlockwood/FLExTrans#1350")
+@pytest.mark.parametrize("new_text", [r"\U\1", r"<\u\g<1>>", r"\L\0\E"])
+async def test_a_replacement_that_asks_for_capitals_is_not_written_as_it_stands(new_text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("left arrow\n", "utf-8")
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "replace_text", replacements={r"(\w+)": new_text}, glob="*", by="regex")
+        assert failed and "asks for another letter case" in said
+        path = {r"(\w+) arrow": r"C:\\Users\\\1"}
+        assert not (await call(client, "replace_text", replacements=path, glob="*", by="regex"))[0]
+    assert (tmp_path / "a.txt").read_text("utf-8") == "C:\\Users\\left\n"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system does nothing there")
 @pytest.mark.reported("metabrainz/picard#1674")
 async def test_another_spelling_is_given_where_the_kernel_takes_both_for_one_name(
