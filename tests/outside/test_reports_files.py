@@ -577,6 +577,20 @@ async def test_a_replacement_that_asks_for_capitals_is_not_written_as_it_stands(
     assert (tmp_path / "a.txt").read_text("utf-8") == "C:\\Users\\left\n"
 
 
+@pytest.mark.reported("vybestack/llxprt-code#3597")
+async def test_a_hunk_above_the_one_before_is_not_applied_to_lines_that_look_alike(tmp_path: Path) -> None:
+    text = "".join("    send(error)\n" if number in (5, 40) else f"line {number}\n" for number in range(1, 51))
+    (tmp_path / "http.rs").write_text(text, "utf-8")
+    hunks = ["@@ -20,2 +20,1 @@\n-line 20\n line 21\n", "@@ -5 +5 @@\n-    send(error)\n+    send(error).await\n"]
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "edit_files", patch="--- http.rs\n+++ http.rs\n" + "".join(hunks))
+        assert failed and "Hunk 2 of `http.rs` is above the hunk before" in said
+        assert (tmp_path / "http.rs").read_text("utf-8") == text
+        assert not (await call(client, "edit_files", patch="--- http.rs\n+++ http.rs\n" + "".join(hunks[::-1])))[0]
+    lines = (tmp_path / "http.rs").read_text("utf-8").splitlines()
+    assert [lines[4], lines[38]] == ["    send(error).await", "    send(error)"]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system does nothing there")
 @pytest.mark.reported("metabrainz/picard#1674")
 async def test_another_spelling_is_given_where_the_kernel_takes_both_for_one_name(

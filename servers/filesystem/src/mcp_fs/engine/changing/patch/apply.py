@@ -20,7 +20,7 @@ def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) ->
 
     Raises:
         NotFound: what a hunk expects is not there; quotes the nearest.
-        Conflict: it is found several times, and not at its line number.
+        Conflict: it is found several times, and not at its line number; or above the hunk before.
         Invalid: a hunk expects nothing, so that it could go anywhere.
     """
     if patch.deletes_any_content:
@@ -28,6 +28,7 @@ def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) ->
     lines = split_lines(text)
     shift = 0
     min_index = 0
+    last_stated_line = 0
     bare_lines = [readable(without_line_end(line)) for line in lines]
     for number, hunk in enumerate(patch.hunks, 1):
         cancel.check()
@@ -37,6 +38,10 @@ def apply_hunks(text: str, patch: FilePatch, label: str, cancel: CancelToken) ->
                 raise Invalid(f"{hunk_label} has no context.", "Make the diff with at least one unchanged line.")
             hunk = hunk.behind(bare_lines[-1])
             min_index = min(min_index, len(lines) - 1)
+        if hunk.line:
+            if hunk.line < last_stated_line and _find_all(bare_lines[:min_index], list(hunk.old_lines), 0):
+                raise Conflict(f"{hunk_label} is above the hunk before.", "Put the hunks in the order of their lines.")
+            last_stated_line = hunk.line
         line = max(min_index, hunk.line - 1 + shift) if hunk.line else None
         start = _find_position(bare_lines, hunk, line, min_index, hunk_label, cancel)
         end = start + len(hunk.old_lines)
