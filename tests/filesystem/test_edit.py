@@ -844,7 +844,8 @@ class TestForms:
             (here.root / "f").write_text("\n".join(lines) + "\n")
             marks = f"@@ {opens[0].format(outer)}\n@@ {opens[1].format(inner)}\n"
             patch = f"*** Begin Patch\n*** Update File: f\n{marks}-        {old}\n+        new\n*** End Patch\n"
-            wanted = holds or (every if len(every) == 1 else [])
+            is_below = len(every) == 1 and every[0] > lines.index(opens[0].format(outer))
+            wanted = holds or (every if is_below else [])
             if wanted:
                 await tools.edit_files(patch)
             else:

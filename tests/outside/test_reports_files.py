@@ -591,6 +591,18 @@ async def test_a_hunk_above_the_one_before_is_not_applied_to_lines_that_look_ali
     assert [lines[4], lines[38]] == ["    send(error).await", "    send(error)"]
 
 
+@pytest.mark.reported("can1357/oh-my-pi#10454")
+async def test_a_patch_changes_no_lines_above_the_one_that_it_stands_under(tmp_path: Path) -> None:
+    text = "class A:\n    def f(self):\n        return 1\n\nclass B:\n    def f(self):\n        return 2\n"
+    (tmp_path / "a.py").write_text(text, "utf-8")
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@ class B:\n-        return 1\n+        return 3\n*** End Patch"
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "edit_files", patch=patch)
+        assert failed and "its lines are at line 3, above `class B:` at line 5" in said
+        assert (tmp_path / "a.py").read_text("utf-8") == text
+        assert not (await call(client, "edit_files", patch=patch.replace("class B:", "class A:")))[0]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system does nothing there")
 @pytest.mark.reported("metabrainz/picard#1674")
 async def test_another_spelling_is_given_where_the_kernel_takes_both_for_one_name(

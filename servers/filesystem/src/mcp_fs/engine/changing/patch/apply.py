@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Conflict, Invalid, NotFound
+from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_fs.engine.changing.patch.file_patch import FilePatch, Hunk, line_end_of, without_line_end
 from mcp_fs.engine.text.edit import describe_nearest, restore_undecodable, split_lines
 from mcp_fs.engine.text.encodings import replace_undecodable as readable
@@ -67,7 +67,7 @@ def _find_position(
 
     Raises:
         NotFound: its lines are not there.
-        Conflict: they are at several places, and not where the patch says.
+        Conflict: they are at several places, or at one, and not where the patch says.
     """
     size = len(hunk.old_lines)
     old_lines = list(hunk.old_lines)
@@ -82,6 +82,8 @@ def _find_position(
         first, last = _find_block(bare_lines, hunk.headings)
         starts = [start for start in starts if first <= start < last] or starts
     if len(starts) == 1:
+        if not hunk.line:
+            _check_heading(bare_lines, hunk.headings, starts[0], hunk_label)
         return starts[0]
     if starts:
         raise _ambiguous_error(hunk_label, starts, None if line is None else hunk.line)
@@ -89,6 +91,21 @@ def _find_position(
         f"{hunk_label}: its lines are not in the file.",
         describe_nearest("\n".join(bare_lines), "\n".join(old_lines), cancel),
     )
+
+
+def _check_heading(bare_lines: list[str], headings: Sequence[str], start: int, hunk_label: str) -> None:
+    """Check that lines found at one place do not stand above the heading that the patch puts them under.
+
+    Raises:
+        Conflict: they do, so others are meant.
+    """
+    for heading in headings[:1]:
+        first = next((index for index, line in enumerate(bare_lines) if line.strip() == heading), 0)
+        if first > start:
+            raise Conflict(
+                f"{hunk_label}: its lines are at line {start + 1}, above {quote(heading)} at line {first + 1}.",
+                "Write the line behind `@@` that they stand under.",
+            )
 
 
 def _find_all(bare_lines: list[str], old_lines: list[str], min_index: int) -> list[int]:
