@@ -603,6 +603,18 @@ async def test_a_patch_changes_no_lines_above_the_one_that_it_stands_under(tmp_p
         assert not (await call(client, "edit_files", patch=patch.replace("class B:", "class A:")))[0]
 
 
+@pytest.mark.reported("holon-run/holon#2741")
+async def test_of_a_long_text_that_is_not_there_the_lines_that_differ_are_shown(tmp_path: Path) -> None:
+    lines = [f"line {number}\n" for number in range(1, 60)]
+    (tmp_path / "a.txt").write_text("".join(lines), "utf-8")
+    old_text = "".join([*lines[9:30], "line thirty-one\n", *lines[31:40]])
+    async with serving(tmp_path) as client:
+        edits = [{"old_text": old_text, "new_text": "x\n"}]
+        failed, said = await call(client, "edit_file", path="a.txt", edits=edits)
+    assert failed and "The nearest is at line 10, and differs from line 31 on" in said
+    assert said.splitlines()[1:3] == ["line 31", "line 32"]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system does nothing there")
 @pytest.mark.reported("metabrainz/picard#1674")
 async def test_another_spelling_is_given_where_the_kernel_takes_both_for_one_name(

@@ -48,6 +48,7 @@ _SHOWN_AS_REPLACEMENT = re.compile("[\ufffd\ud800-\udfff]")
 _CONTEXT_LINES = 3  # lines around a change in a diff
 _MAX_COMPARED_LINES = 5000  # lines that are looked at one by one for something alike
 _ANY_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"  # one whole line end, never the half of one
+_MAX_QUOTED_LINES = 12  # lines of what comes nearest to a text that is not there
 _MAX_NAMED_PLACES = 10  # positions of an ambiguous text
 _MAX_DIFFED_LINES = 4000  # lines; difflib can take time that grows with their square
 
@@ -233,11 +234,20 @@ def describe_nearest(text: str, missing_text: str, cancel: CancelToken) -> str:
         start = _find_by_similar_line(lines, sought, cancel)
     if start is None:
         return "Nothing there is like it; read the file again."
-    quoted_lines = "".join(lines[start : start + min(len(sought), 12)]).replace("\r\n", "\n").rstrip("\n")
+    begin = start
+    difference = ""
+    equal_lines = common_prefix_length([line.rstrip("\r\n") for line in lines[start : start + len(sought)]], sought)
+    if _MAX_QUOTED_LINES <= equal_lines < len(sought):
+        begin += equal_lines
+        difference = f", and differs from line {begin + 1} on"
+    end_of_quote = min(start + len(sought), begin + _MAX_QUOTED_LINES)
+    quoted_lines = "".join(lines[begin:end_of_quote]).replace("\r\n", "\n").rstrip("\n")
     end = ""
     if start + len(sought) >= len(lines) and lines[-1] == lines[-1].rstrip("\r\n") and missing_text.endswith("\n"):
         end = ", and without a line end, which the last line has not"
-    return f"The nearest is at line {start + 1}; copy it exactly, blanks included{end}:\n{quoted_lines[:1500]}"
+    return (
+        f"The nearest is at line {start + 1}{difference}; copy it exactly, blanks included{end}:\n{quoted_lines[:1500]}"
+    )
 
 
 def unified_diff(
