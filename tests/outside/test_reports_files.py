@@ -615,6 +615,19 @@ async def test_of_a_long_text_that_is_not_there_the_lines_that_differ_are_shown(
     assert said.splitlines()[1:3] == ["line 31", "line 32"]
 
 
+@pytest.mark.reported("fivethirtyeight/data#287")
+@pytest.mark.reported("WarrenWilkinson/read-csv#7")
+async def test_a_table_whose_lines_end_in_cr_alone_is_not_told_as_one_line_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / "mac.csv").write_bytes(b"name,qty\rA,1\rB,2\r")
+    (tmp_path / "one.csv").write_bytes(b"name,qty\r\n")
+    async with serving(tmp_path) as client:
+        assert "lines that end in CR alone are one here" in (await call(client, "read_text", path="mac.csv"))[1]
+        assert "CR alone" not in (await call(client, "read_text", path="one.csv"))[1]
+        replacements = {"\r": "\n"}
+        assert not (await call(client, "replace_text", replacements=replacements, glob="mac.csv"))[0]
+    assert (tmp_path / "mac.csv").read_bytes() == b"name,qty\nA,1\nB,2\n"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system does nothing there")
 @pytest.mark.reported("metabrainz/picard#1674")
 async def test_another_spelling_is_given_where_the_kernel_takes_both_for_one_name(

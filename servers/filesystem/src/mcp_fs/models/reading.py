@@ -75,6 +75,8 @@ class TextSlice(TextResult):
             facts.append("undecodable bytes shown as \ufffd")
         if self.lacks_final_newline:
             facts.append("no line end at the end")
+        if self.total_lines == 1 and "\r" in self.body.rstrip("\r\n"):
+            facts.append("lines that end in CR alone are one here")
         return ", ".join(facts) + self._describe_next_call()
 
     def text(self) -> str:
