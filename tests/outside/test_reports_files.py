@@ -628,6 +628,21 @@ async def test_a_table_whose_lines_end_in_cr_alone_is_not_told_as_one_line_witho
     assert (tmp_path / "mac.csv").read_bytes() == b"name,qty\nA,1\nB,2\n"
 
 
+@pytest.mark.reported("openclaw/openclaw#14452")
+@pytest.mark.parametrize("append", [False, True])
+async def test_line_ends_that_are_written_out_are_told(append: bool, tmp_path: Path) -> None:
+    (tmp_path / "b.md").write_text("# Old\n", "utf-8")
+    name = "b.md" if append else "a.md"
+    content = r"# Plan\n- one\n- two"
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "write_file", path=name, content=content, append=append)
+        assert not failed and r"it is one line, in which \n stands 2 times as two characters" in said
+        for right in ("one\ntwo", r'{"text": "one\ntwo\nthree"}', r"printf 'one\n'", "print(r'\\n\\n')\nx\n"):
+            said = (await call(client, "write_file", path=name, content=right, overwrite=True))[1]
+            assert "two characters" not in said
+            assert (tmp_path / name).read_text("utf-8") == right
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system does nothing there")
 @pytest.mark.reported("metabrainz/picard#1674")
 async def test_another_spelling_is_given_where_the_kernel_takes_both_for_one_name(

@@ -32,7 +32,8 @@ class WriteResult(TextResult):
     Attributes:
         verb: in the past tense, such as `created`.
         size: bytes of the new content.
-        notes: properties of the old file that could not be kept, or were kept and are not those of any text.
+        notes: properties of the old file that could not be kept, or were kept and are not those of any text; and what
+            may not be meant so in the new one.
     """
 
     path: str

@@ -82,6 +82,7 @@ def write_file(
         form_notes: list[str] = []
         if isinstance(content, str) and content:
             data, form_notes = _encode_like(content, data, head)
+            form_notes += _note_written_out_line_ends(content)
         with prepare_write(resolved, data, old_status, path, overwrite=overwrite, locked_file=locked_file) as write:
             apply([write], journal_entry)
         real_path = resolved.path  # an existing name may be spelled another way
@@ -120,6 +121,17 @@ def _encode_like(content: str, data: bytes, old: bytes) -> tuple[bytes, list[str
     if kept_forms:
         notes.insert(0, f"kept {' and '.join(kept_forms)}")
     return data, notes
+
+
+def _note_written_out_line_ends(content: str) -> list[str]:
+    """Say that each `\\n` of a text is two characters, where line ends may be meant: it has several and no line end.
+
+    What begins as JSON or a quoted text does has them rightly.
+    """
+    count = content.count("\\n")
+    if count < 2 or "\n" in content.rstrip("\n") or content.startswith(("{", "[", '"', "'")):
+        return []
+    return [f"it is one line, in which \\n stands {count} times as two characters"]
 
 
 def append_text(
@@ -173,7 +185,7 @@ def _encode_addition(path: WritablePath, content: str, file: BinaryIO, size: int
     unit = form.encoding.unit_bytes
     file.seek(max(len(form.encoding.bom), size - _ENDING_BYTES // unit * unit - size % unit))
     ending = file.read().decode(form.encoding.name, "ignore")
-    notes: list[str] = []
+    notes = _note_written_out_line_ends(content)
     if edit.has_open_line(ending, content):
         notes.append("on a new line: the last one had no end")
     addition = encode(edit.continue_text(ending, content), Decoded("", form.encoding.name, bom=False, newline=""))
