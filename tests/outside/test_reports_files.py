@@ -554,6 +554,17 @@ async def test_a_word_is_found_however_its_letters_are_composed(
     assert not failed and said.split("\n")[1:4] == ["apart.csv", "apart.txt", "composed.txt"], said
 
 
+@pytest.mark.parametrize("sign", ["\u2126", "\u212b", "\uf90a"])
+@pytest.mark.reported("lidge-jun/aside-codemode#30")
+async def test_a_sign_that_other_forms_replace_is_found_as_itself(sign: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(f"10 {sign}\n", "utf-8")
+    (tmp_path / "b.txt").write_text(unicodedata.normalize("NFC", f"10 {sign}\n"), "utf-8")
+    async with serving(tmp_path) as client:
+        for options in ({}, {"literal": True}):
+            said = (await call(client, "search_text", pattern=f"0 {sign}", files_only=True, **options))[1]
+            assert said.split("\n")[1:3] == ["a.txt", "b.txt"]
+
+
 @pytest.mark.reported("lidge-jun/aside-codemode#30")
 @pytest.mark.parametrize("by", ["text", "word", "regex"])
 async def test_a_word_is_replaced_however_its_letters_are_composed(by: str, tmp_path: Path) -> None:

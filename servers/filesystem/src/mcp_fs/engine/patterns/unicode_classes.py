@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import groupby
 
 __all__ = ["expand_boundaries", "expand_classes", "expand_compositions"]
 
@@ -38,12 +39,18 @@ _CODE_ESCAPE = re.compile(r"\\[xpPQ0-7]")
 
 def expand_classes(pattern: str) -> str:
     """Return `pattern` with classes of all scripts, and with both forms of accented characters."""
-    return _TOKEN.sub(lambda token: _expand_token(token[0]), unicodedata.normalize("NFC", pattern))
+    return _TOKEN.sub(lambda token: _expand_token(token[0]), _compose(pattern))
 
 
 def expand_compositions(pattern: str) -> str:
     """Return `pattern` with both forms of accented characters."""
-    return _TOKEN.sub(lambda token: _expand_composition(token[0]), unicodedata.normalize("NFC", pattern))
+    return _TOKEN.sub(lambda token: _expand_composition(token[0]), _compose(pattern))
+
+
+def _compose(pattern: str) -> str:
+    """Return `pattern` with letters and marks composed; characters that NFC replaces, as the ohm sign, stay."""
+    runs = groupby(pattern, lambda character: unicodedata.is_normalized("NFC", character))
+    return "".join([unicodedata.normalize("NFC", "".join(run)) if is_kept else "".join(run) for is_kept, run in runs])
 
 
 def expand_boundaries(pattern: str) -> tuple[str, int]:
@@ -99,10 +106,10 @@ def _expand_token(token: str) -> str:
 
 
 def _expand_composition(token: str) -> str:
-    decomposed = unicodedata.normalize("NFD", token)
-    if len(token) > 1 or decomposed == token:
+    if len(token) > 1 or unicodedata.is_normalized("NFD", token):
         return token
-    return f"(?:{token}|{decomposed})"
+    forms = dict.fromkeys([token, unicodedata.normalize("NFC", token), unicodedata.normalize("NFD", token)])
+    return f"(?:{'|'.join(forms)})"
 
 
 def _expand_in_brackets(escape: re.Match[str]) -> str:
