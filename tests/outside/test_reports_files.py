@@ -654,6 +654,40 @@ async def test_line_ends_that_are_written_out_are_told(append: bool, tmp_path: P
             assert (tmp_path / name).read_text("utf-8") == right
 
 
+@pytest.mark.reported("logrotate/logrotate#363")
+async def test_the_end_of_a_log_that_was_cut_while_it_was_written_is_read(tmp_path: Path) -> None:
+    # Its writer goes on where it was, and a hole of NUL bytes is before that.
+    (tmp_path / "app.log").write_bytes(b"\0" * 70_000 + b"".join(b"line %d\n" % number for number in range(200)))
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "read_text", path="app.log", tail=2)
+        assert not failed and said.endswith("\nline 198\nline 199\n")
+        assert ":200:line 199" in (await call(client, "search_text", pattern="line 199", path="app.log"))[1]
+
+
+@pytest.mark.reported("BurntSushi/ripgrep#2770")
+@pytest.mark.parametrize("rule", ["**/bar/*", "/foo/bar/", "foo/*/*"])
+async def test_the_rules_of_the_root_hold_in_a_folder_that_is_searched_alone(rule: str, tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text(f"{rule}\n", "utf-8")
+    (tmp_path / "foo" / "bar").mkdir(parents=True)
+    for path in ("foo/bar/baz", "foo/seen"):
+        (tmp_path / path).write_text("quux\n", "utf-8")
+    async with serving(tmp_path) as client:
+        for tool, options in (("search_text", {"pattern": "quux", "files_only": True}), ("find_files", {"glob": "*"})):
+            assert (await call(client, tool, path="foo", **options))[1].split("\n")[1:] == ["foo/seen", ""]
+
+
+@pytest.mark.reported("vybestack/llxprt-code#3033")
+async def test_a_patch_deletes_no_file_that_holds_more_than_it_says(tmp_path: Path) -> None:
+    (tmp_path / "a.ts").write_text("a\nb\nc\n", "utf-8")
+    async with serving(tmp_path) as client:
+        patch = "--- a/a.ts\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n"
+        failed, said = await call(client, "edit_files", patch=patch)
+        assert failed and "`a.ts` holds more than the patch removes" in said
+        assert (tmp_path / "a.ts").read_text("utf-8") == "a\nb\nc\n"
+        assert not (await call(client, "edit_files", patch=patch.replace("1,2", "1,3") + "-c\n"))[0]
+    assert not (tmp_path / "a.ts").exists()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system does nothing there")
 @pytest.mark.reported("metabrainz/picard#1674")
 async def test_another_spelling_is_given_where_the_kernel_takes_both_for_one_name(
