@@ -161,6 +161,72 @@ async def test_what_a_diff_shows_of_the_end_of_a_file_is_staged(
     assert repository.git("show", ":a.txt").encode() == new or repository.git("diff") == ""
 
 
+@pytest.mark.reported("robertpiosik/CodeWebChat#285")
+@pytest.mark.reported("3SVS/simsa#60")
+@pytest.mark.parametrize("unstage", [False, True])
+@pytest.mark.parametrize("counts", ["-1,2 +1,3", "-1,3 +1,4", "-1,3 +1,5", "-1,9 +1,9", "-1 +1", "-1,4 +1,6"])
+async def test_every_line_of_a_hunk_is_staged_whatever_its_header_counts(
+    counts: str, unstage: bool, repository: Made
+) -> None:
+    texts = {"a.txt": "1\n2\n3\n4\n5\n", "b.txt": "one\n"}
+    repository.commit("first", texts)
+    changed = {"a.txt": "1\n2\nnew\nnewer\n3\n4\n5\n", "b.txt": "two\n"}
+    for name, text in changed.items():
+        repository.write(name, text)
+    if unstage:
+        repository.git("add", "--all")
+    hunk = f"--- a/a.txt\n+++ b/a.txt\n@@ {counts} @@\n 1\n 2\n+new\n+newer\n 3\n 4\n"
+    other = "--- a/b.txt\n+++ b/b.txt\n@@ -1,7 +1,7 @@\n-one\n+two\n\n"
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("stage_files", patch=hunk + other, unstage=unstage)
+    assert not answer.startswith("failed"), answer
+    for name, text in (texts if unstage else changed).items():
+        assert repository.git("show", f":{name}") == text
+
+
+@pytest.mark.reported("robertpiosik/CodeWebChat#285")
+async def test_every_line_of_a_new_file_is_committed_whatever_a_header_counts(repository: Made) -> None:
+    repository.commit("first")
+    patch = "--- /dev/null\n+++ b/foo.txt\n@@ -0,0 +1,2 @@\n+this\n+is\n+an\n+example\n"
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("create_commit", message="second", patch=patch)
+    assert "+4 -0 foo.txt" in answer, answer
+
+
+@pytest.mark.reported("robertpiosik/CodeWebChat#285")
+async def test_a_hunk_that_is_counted_well_is_staged_as_it_is(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "-- a\n\n\n", "b.txt": "one\n"})
+    signed = "-- \n2.39.5\n"
+    removed = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n--- a\n+++ b\n \n\n"
+    added = "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1,2 @@\n one\n+two\n"
+    async with serving(repository.path, "--write") as ask:
+        for patch in (removed, added + signed):
+            assert not (await ask("stage_files", patch=patch)).startswith("failed")
+    assert repository.git("show", ":a.txt") == "++ b\n\n\n"
+    assert repository.git("show", ":b.txt") == "one\ntwo\n"
+
+
+@pytest.mark.reported("openclaw/openclaw#115943")
+@pytest.mark.reported("anomalyco/opencode#45926")
+@pytest.mark.reported("use-agent-os/agent-os#1124")
+@pytest.mark.parametrize("unstage", [False, True])
+async def test_a_patch_without_carriage_returns_keeps_those_of_its_file(unstage: bool, repository: Made) -> None:
+    old = b"1\r\n2\r\n3\r\nlast"
+    new = b"1\r\ntwo\r\nthree\r\n3\r\nlast"
+    repository.commit("first", {"a.txt": old, "b.txt": "1\n2\n"})
+    repository.write("a.txt", new)
+    if unstage:
+        repository.git("add", "a.txt")
+    patch = "--- a/a.txt\n+++ b/a.txt\n@@ -1,4 +1,5 @@\n 1\n-2\n+two\n+three\n 3\n last\n\\ No newline at end of file\n"
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("stage_files", patch=patch, unstage=unstage)
+        assert not answer.startswith("failed"), answer
+        assert repository.git("show", ":a.txt").encode() == (old if unstage else new)
+        answer = await ask("stage_files", patch="--- a/b.txt\n+++ b/b.txt\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n")
+        assert not answer.startswith("failed"), answer
+    assert repository.git("show", ":b.txt") == "1\ntwo\n"
+
+
 @pytest.mark.reported("smorinlabs/agent-fork#29")
 @pytest.mark.reported("bmad-code-org/bmad-loop#423")
 async def test_brackets_in_a_name_are_no_pattern(repository: Made) -> None:

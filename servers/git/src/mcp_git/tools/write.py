@@ -65,9 +65,6 @@ __all__ = [
     "stage_files",
 ]
 
-# What an answer has in the place of a byte that is no UTF-8.
-_REPLACEMENT = "\ufffd"
-
 PathList = Annotated[list[RepositoryPath], trusted(parse_paths)]
 Paths = Annotated[PathList, Field(max_length=1000, description="From the repository's root; `.` is all.")]
 MessageText = Annotated[Message, trusted(parse_message)]
@@ -145,16 +142,18 @@ def stage_files(
         raise Invalid("Either `paths` or a `patch` is needed.", "Give one of them.")
     if rev is not None and (patch or not unstage):
         raise Invalid("`rev` says what unstaged `paths` are then.", "Leave it out, or set `unstage`.")
-    if not unstage:
-        [command] = _stage_commands(paths, patch)
-    elif patch:
-        arguments = ["apply", "--cached", "--whitespace=nowarn", "--reverse", "-"]
-        command = GitInput(arguments, _encode_patch(patch))
-    else:
-        source = [rev.text] if rev is not None else []
-        command = GitInput(["reset", "--quiet", *source, "--", *_pathspecs(paths)])
-    operation = Operation(command.arguments, command.stdin, revision=rev, undo_kind=UndoKind.INDEX)
-    return operations.run(repo, operation, cancel, only_if, _pathspecs(paths))
+
+    def plan(planner: OperationPlanner) -> Operation:
+        if not unstage:
+            [command] = _stage_commands(planner, paths, patch)
+        elif patch:
+            command = planner.stage_patch(patch, unstages=True)
+        else:
+            source = [rev.text] if rev is not None else []
+            command = GitInput(["reset", "--quiet", *source, "--", *_pathspecs(paths)])
+        return Operation(command.arguments, command.stdin, revision=rev, undo_kind=UndoKind.INDEX)
+
+    return operations.plan_and_run(repo, plan, cancel, only_if, _pathspecs(paths))
 
 
 @tool("Create commit", effect="destroy", gate="write", adapt=_adapt, work="The change", also=("git_commit",))
@@ -184,19 +183,18 @@ def create_commit(
     """
     if not (message.text or amend):
         raise Invalid("`message` is missing.", "Give one; only an amended commit has one already.")
-    stage_first = _stage_commands(paths, patch)
-    operation = CommitOperation(
-        _commit_command(message, all_tracked, amend, author),
-        message.text.encode(),
-        undo_kind=UndoKind.UNCOMMIT_ALL if stage_first or all_tracked else UndoKind.SOFT,
-        stage_first=stage_first,
-        resolved_paths=["."] if all_tracked else _pathspecs(paths),
-    )
 
     def plan(planner: OperationPlanner) -> Operation:
-        planned = operation
+        stage_first = _stage_commands(planner, paths, patch)
+        planned = CommitOperation(
+            _commit_command(message, all_tracked, amend, author),
+            message.text.encode(),
+            undo_kind=UndoKind.UNCOMMIT_ALL if stage_first or all_tracked else UndoKind.SOFT,
+            stage_first=stage_first,
+            resolved_paths=["."] if all_tracked else _pathspecs(paths),
+        )
         if isinstance(author, Revision):
-            planned = planner.commit_as(operation, author)
+            planned = planner.commit_as(planned, author)
         if not paths or all_tracked:
             return planned
         return planner.commit_only(planned, _pathspecs(paths), has_patch=bool(patch))
@@ -450,7 +448,7 @@ def continue_operation(
     choice = SideChoice(ours, theirs, both)
     if (paths or not choice.is_empty) and action != "continue":
         raise Invalid(f"To `{action}` stages nothing.", "Leave `paths`, `ours`, `theirs` and `both` out.")
-    stage_first = _stage_commands(paths, "")
+    stage_first = _add_commands(paths)
     return operations.plan_and_run(
         repo, lambda planner: planner.step(action, stage_first, _pathspecs(paths), choice), cancel
     )
@@ -567,22 +565,15 @@ def _pathspecs(paths: Sequence[RepositoryPath]) -> list[str]:
     return [path.pathspec for path in paths]
 
 
-def _stage_commands(paths: Sequence[RepositoryPath], patch: str) -> list[GitInput]:
+def _stage_commands(planner: OperationPlanner, paths: Sequence[RepositoryPath], patch: str) -> list[GitInput]:
     """Return the commands that stage files and single hunks."""
-    commands: list[GitInput] = []
-    if paths:
-        commands.append(GitInput(["add", "--all", "--", *_pathspecs(paths)]))
+    commands = _add_commands(paths)
     if patch:
-        commands.append(GitInput(["apply", "--cached", "--whitespace=nowarn", "-"], _encode_patch(patch)))
+        commands.append(planner.stage_patch(patch))
     return commands
 
 
-def _encode_patch(text: str) -> bytes:
-    if _REPLACEMENT in text:
-        raise Invalid(
-            f"The `patch` has {quote(_REPLACEMENT)}, which stands for bytes that are no UTF-8.",
-            "Stage the whole file: name it in `paths`.",
-        )
-    if not text.endswith("\n"):
-        text += "\n"
-    return text.encode("utf-8", "surrogateescape")
+def _add_commands(paths: Sequence[RepositoryPath]) -> list[GitInput]:
+    if not paths:
+        return []
+    return [GitInput(["add", "--all", "--", *_pathspecs(paths)])]

@@ -22,6 +22,7 @@ from mcp_git.engine.operation.operation import (
     RefOperation,
     refuse_program_steps,
 )
+from mcp_git.engine.operation.patch import encode_patch
 from mcp_git.engine.operation.side_choice import SideChoice, plan_choice
 from mcp_git.engine.operation.untracked_files import (
     describe_sparse_files,
@@ -317,6 +318,13 @@ class OperationPlanner:
             return []
         output = self.git.run(self.repository, ["ls-files", "-t", "-z", "--", *paths], self.cancel)
         return [entry[2:] for entry in split_names(output.stdout) if entry.startswith("S ")]
+
+    def stage_patch(self, patch: str, *, unstages: bool = False) -> GitInput:
+        """Plan to stage the hunks of a patch, or to take them out of the index."""
+        arguments = ["apply", "--cached", "--whitespace=nowarn"]
+        if unstages:
+            arguments.append("--reverse")
+        return GitInput([*arguments, "-"], encode_patch(self.git, self.repository, patch, self.cancel))
 
     def commit_as(self, operation: CommitOperation, revision: Revision) -> CommitOperation:
         """Plan to commit by the author of another commit, with the date on which they wrote that.
