@@ -12,6 +12,7 @@ import pytest
 from git_server.made import Made
 from git_server.serving import Asking, serving
 from git_server.test_writes import calls_back
+from mcp_git.engine.program.git_binary import GitBinary
 
 pytestmark = pytest.mark.anyio
 
@@ -930,6 +931,47 @@ async def test_a_commit_with_a_date_that_is_none_hides_no_other(repository: Made
                 await ask("get_merge_base", one=name, other=name),
             ):
                 assert not answer.startswith("failed") and "%" not in answer, answer
+
+
+@pytest.mark.reported("gitpython-developers/GitPython#1553")
+@pytest.mark.reported("ishepard/pydriller#255")
+@pytest.mark.reported("elfshaker/elfshaker#94")
+@pytest.mark.reported("gastownhall/beads#6490")
+@pytest.mark.parametrize(
+    "condition",
+    [{}, {"path": "a.txt"}, {"author": "ada"}, {"all_branches": True}, {"rev": "main~6..main"}, {"graph": True}],
+    ids=str,
+)
+async def test_a_commit_with_a_wrong_clock_hides_none_since_a_date(condition: Any, repository: Made) -> None:
+    days = ["2026-01-01", "2026-03-01", "2026-03-02", "2026-03-03", "2021-08-01", "2026-03-04", "2026-03-05"]
+    for number, day in enumerate(days):
+        repository.write("a.txt", f"{number}\n")
+        repository.git("add", "a.txt")
+        repository.git("commit", "--quiet", f"--message=of {day}", GIT_COMMITTER_DATE=f"{day}T12:00:00Z")
+    expected = [f"of {day}" for day in reversed(days) if day >= "2026-03-02"]
+    async with serving(repository.path) as ask:
+        answer = await ask("list_commits", since="2026-03-02", **condition)
+        assert re.findall(r"of \S+$", answer, re.M) == expected, answer
+        if condition != {"graph": True}:
+            first = await ask("list_commits", since="2026-03-02", limit=2, **condition)
+            cursor = re.findall(r'cursor="([^"]+)"', first)[0]
+            second = await ask("list_commits", since="2026-03-02", limit=9, cursor=cursor, **condition)
+            assert re.findall(r"of \S+$", first + second, re.M) == expected, second
+
+
+@pytest.mark.reported("gitpython-developers/GitPython#1553")
+async def test_where_git_can_not_look_behind_a_wrong_clock_that_is_told(
+    repository: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in ("2026-03-02", "2021-08-01", "2026-03-04"):
+        repository.git(
+            "commit", "--quiet", "--allow-empty", f"--message=of {day}", GIT_COMMITTER_DATE=f"{day}T12:00:00Z"
+        )
+    monkeypatch.setattr(GitBinary, "version", (2, 34))
+    async with serving(repository.path) as ask:
+        answer = await ask("list_commits", since="2026-03-01")
+        assert "dated before its parents, so others since then are missing" in answer
+        assert "missing" not in await ask("list_commits", since="2021-01-01")
 
 
 @pytest.mark.reported("zed-industries/zed#26643")

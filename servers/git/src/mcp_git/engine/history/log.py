@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -14,6 +14,7 @@ from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.blame import resolve_lines
+from mcp_git.engine.history.commit_clocks import can_filter_by_date, hides_newer_commits
 from mcp_git.engine.history.commit_rows import (
     ROW_FORMAT,
     SCRIPT_COLUMNS,
@@ -52,6 +53,9 @@ _ALL_BRANCHES = ("--branches", "--tags", "--remotes")
 _EVERYWHERE = (*_ALL_BRANCHES, "--reflog")
 _MAX_VIEW_BYTES = 200
 _MAX_MOVE_BYTES = 178
+# How far commits are looked for that are dated before their parents: git takes 20 ms for 5,000.
+_MAX_COMMITS_BEHIND_PAGE = 5_000
+_MAX_COMMITS_OF_SEARCH = 20_000
 # Where commits of one subject are looked for on the other side, and how many such are named.
 _MAX_COMPARED_SUBJECTS = 5000
 _MAX_NAMESAKES = 10
@@ -77,6 +81,8 @@ class LogQuery:
         follow: through renames of the file.
         not_picked: only those of the range whose change its start does not have too.
         bodies: with what follows their subjects.
+        looks_behind_old: whether git looks for commits since a date behind those that are dated before it.
+        misses_behind_old: whether there are such commits, and this git can't.
     """
 
     revision: Revision | Range
@@ -94,6 +100,8 @@ class LogQuery:
     follow: bool = False
     not_picked: bool = False
     bodies: bool = False
+    looks_behind_old: bool = False
+    misses_behind_old: bool = False
 
     def validate(self) -> None:
         """Check that its conditions go together, and that git can look for its texts.
@@ -190,7 +198,8 @@ class LogQuery:
     def date_options(self) -> list[str]:
         options: list[str] = []
         if self.since:
-            options.append(f"--since={to_git_date(self.since, 'since')}")
+            option = "--since-as-filter" if self.looks_behind_old else "--since"
+            options.append(f"{option}={to_git_date(self.since, 'since')}")
         if self.until:
             options.append(f"--until={to_git_date(self.until, 'until', to_end=True)}")
         return options
@@ -256,7 +265,8 @@ class LogQuery:
         lines: list[Any] = []
         if self.lines is not None:
             lines = [self.lines.first, self.lines.last, self.lines.function]
-        return [self.revision.text, *self.pathspecs, *self.options, *lines]
+        options = replace(self, looks_behind_old=False).options
+        return [self.revision.text, *self.pathspecs, *options, *lines]
 
 
 @dataclass
@@ -326,6 +336,8 @@ def list_commits(
     query.validate()
     position = decode_position("log", cursor, query.scope)
     start = _find_start(git, repository, query, position, cancel)
+    with _explained_page_failures(git, repository, query, position, cancel):
+        query = _heed_clocks(git, repository, query, start, position.skip + limit, cancel)
     if query.searches_in_batches:
         return _list_matches(git, repository, query, limit, position, start, cancel)
     command = _LogCommand.build(git, repository, query, limit, position, start.tips, cancel)
@@ -344,6 +356,27 @@ def list_commits(
     facts = [*_describe_page(query, page, position.skip, command.described_lines), *explanation]
     facts += _describe_limits(git, repository, query, page, cancel)
     return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.skip), table)
+
+
+def _heed_clocks(
+    git: Git, repository: Repository, query: LogQuery, start: _Start, end: int, cancel: CancelToken
+) -> LogQuery:
+    """Return the query, so that no commit is missed behind one whose clock was wrong.
+
+    Args:
+        end: how many commits this page and those before it have.
+    """
+    if not query.since:
+        return query
+    since = to_git_date(query.since, "since")
+    revisions = [*(_ALL_BRANCHES if query.all_branches else ()), *_choose_revisions(query, start.tips)]
+    max_commits = end + _MAX_COMMITS_BEHIND_PAGE
+    if query.path.text or query.searches_in_batches:
+        max_commits = _MAX_COMMITS_OF_SEARCH
+    if not hides_newer_commits(git, repository, since, revisions, max_commits, cancel):
+        return query
+    can_filter = can_filter_by_date(git)
+    return replace(query, looks_behind_old=can_filter, misses_behind_old=not can_filter)
 
 
 @contextmanager
@@ -511,6 +544,8 @@ def _describe_limits(
     boundary = list_boundary(git.layout(repository))
     facts = describe_named_revisions(page.remarks)
     facts += _describe_namesakes(git, repository, query, page, cancel)
+    if query.misses_behind_old:
+        facts.append("a commit is dated before its parents, so others since then are missing")
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
         facts.append(describe_boundary(boundary, page.commits))
     is_one_path = bool(query.path.text) and not query.path.is_glob
