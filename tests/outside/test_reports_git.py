@@ -1594,3 +1594,51 @@ async def test_a_restore_overwrites_no_change_that_git_skips(arguments: Any, rep
         repository.write("env", "KEY=\nURL=\n")
         assert not (await ask("run_restore", rev="HEAD~1", **arguments)).startswith("failed")
     assert repository.git("ls-files", "-v", "env").split()[1] == "env"
+
+
+@pytest.mark.reported("runatlantis/atlantis#6682")
+@pytest.mark.reported("nasa/trick#2206")
+@pytest.mark.reported("nairiai/nairid#209")
+@pytest.mark.parametrize(("old", "new"), [("feature", "feature/x"), ("feature/x", "feature")])
+async def test_a_branch_comes_below_the_name_of_one_that_is_gone(
+    old: str, new: str, repository: Made, tmp_path: Path
+) -> None:
+    repository.commit("first")
+    clone = _clone(repository, tmp_path)
+    repository.git("branch", old)
+    async with serving(clone.path, "--write", "--fetch", f"--remote-folder={tmp_path}") as ask:
+        assert f"new origin/{old}" in await ask("run_fetch")
+        repository.git("branch", "--move", old, new)
+        second = repository.commit("second")
+        for tool in ("run_fetch", "run_pull"):
+            answer = await ask(tool)
+            assert answer.startswith("failed: ") and "`run_fetch` with prune=true" in answer, answer
+        assert f"new origin/{new}" in await ask("run_fetch", prune=True)
+        assert "second" in await ask("run_pull")
+    assert clone.git("rev-parse", "HEAD").strip() == second
+
+
+@pytest.mark.reported("microsoft/vscode#67424")
+@pytest.mark.reported("scala-steward-org/scala-steward#1853")
+async def test_a_tag_that_was_moved_is_named_and_keeps_no_branch_from_coming(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first")
+    for tag in ("latest", "v1"):
+        repository.git("tag", tag)
+    clone = _clone(repository, tmp_path)
+    repository.commit("second")
+    for tag in ("latest", "v2"):
+        repository.git("tag", "--force", tag)
+    async with serving(clone.path, "--write", "--fetch", f"--remote-folder={tmp_path}") as ask:
+        answer = await ask("run_fetch", tags=True)
+        assert answer.startswith("failed: ") and "latest" in answer and "`delete_ref`" in answer, answer
+        assert "v1" not in answer
+        assert "second" in await ask("run_pull")
+        await ask("delete_ref", name="latest", kind="tag")
+        assert "new tags/latest" in await ask("run_fetch", tags=True)
+    assert clone.git("rev-parse", "latest", "v2") == repository.git("rev-parse", "latest", "v2")
+
+
+def _clone(made: Made, folder: Path) -> Made:
+    """Return a clone of a repository, which is its remote `origin`."""
+    made.git("clone", "--quiet", str(made.path), str(folder / "clone"))
+    return Made(folder / "clone")

@@ -27,6 +27,8 @@ _MAX_REMARKS = 5
 _MAX_REMARK_BYTES = 240
 _MAX_WORDS_LENGTH = 300
 _PHASE = re.compile(r"(?:^|[\r\n])(?:remote: )?([A-Z][a-z]+ [a-z]+): +(\d{1,3})% \(([\d/]{1,25})\)")
+# What git says of a failure, and of a ref that it did not change.
+_REFUSAL = re.compile(r"(?:fatal|error|ERROR): \S| ! \[rejected\]")
 _REMARK_PREFIX = "remote: "
 # What a remote says of how far it is.
 _PROGRESS_REMARK = re.compile(r"\d+% \(|^(?:Enumerating|Total) ")
@@ -47,6 +49,18 @@ class _Explanation(NamedTuple):
 
 
 _EXPLANATIONS = (
+    _Explanation(
+        "would clobber existing tag",
+        Conflict,
+        "The remote {0} has moved tags that are here too, and git replaces none",
+        "`delete_ref` with kind=tag forgets one here; without `tags` branches come, with new tags of theirs.",
+    ),
+    _Explanation(
+        "exists; cannot create 'refs/remotes/",
+        Conflict,
+        "The remote {0} has a branch whose name can't be beside that of one which may be gone there",
+        "`run_fetch` with prune=true and without `branch` forgets those that are gone.",
+    ),
     _Explanation(
         r"could not read (?:Username|Password)|Authentication failed|Permission denied \(|HTTP 40[13]|error: 40[13]",
         Refused,
@@ -227,7 +241,7 @@ class _Progress:
 def _explain_failure(failure: GitFailed, remote: Remote) -> Problem:
     """Return what a failure means; what the remote said itself is shown as its words."""
     stderr = hide_password(failure.stderr)
-    lines = [line for line in re.split(r"[\r\n]+", stderr) if line.startswith(("fatal:", "error:", "ERROR:"))]
+    lines = [line.strip() for line in re.split(r"[\r\n]+", stderr) if _REFUSAL.match(line)]
     message = " ".join(lines) or stderr[-_MAX_WORDS_LENGTH:].strip()
     message = re.sub(r"mcp-git-[0-9a-f]{16}", remote.name, message)
     words = quote(escape_line_breaks(message)[:_MAX_WORDS_LENGTH], 320)

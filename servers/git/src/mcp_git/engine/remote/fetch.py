@@ -107,8 +107,10 @@ def _fetch_refs(git: Git, repository: Repository, remote: Remote, request: Fetch
     refspecs: list[str] = []
     if request.branch is not None:
         refspecs.append(f"+refs/heads/{request.branch.text}:refs/remotes/{remote.name}/{request.branch.text}")
-    arguments = ["fetch", "--progress", "--atomic", "--no-recurse-submodules", "--no-auto-maintenance"]
-    arguments += select_options({"--tags": request.all_tags, "--prune": request.prune})
+    arguments = ["fetch", "--progress", "--no-recurse-submodules", "--no-auto-maintenance"]
+    # At once with others, no branch can come below the name of one that goes.
+    is_atomic = not request.prune
+    arguments += select_options({"--tags": request.all_tags, "--prune": request.prune, "--atomic": is_atomic})
     if not request.deepen:
         return exchange(git, repository, remote, arguments, "upload-pack", refspecs, cancel)
     arguments.append(f"--deepen={request.deepen}")
