@@ -1638,6 +1638,41 @@ async def test_a_tag_that_was_moved_is_named_and_keeps_no_branch_from_coming(rep
     assert clone.git("rev-parse", "latest", "v2") == repository.git("rev-parse", "latest", "v2")
 
 
+@pytest.mark.reported("core-aix/agitrack#13")
+@pytest.mark.reported("gophernicus/gophernicus#35")
+async def test_a_conflict_that_is_staged_with_its_marks_is_told(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "one\n", "b.txt": "one\n"})
+    repository.git("switch", "--quiet", "--create", "topic")
+    repository.commit("topic", {"a.txt": "topic\n", "b.txt": "topic\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"a.txt": "main\n", "b.txt": "main\n"})
+    async with serving(repository.path, "--write") as ask:
+        await ask("run_merge", rev="topic")
+        repository.write("b.txt", "both\n")
+        answer = await ask("stage_files", paths=["."])
+        assert "staged with the marks of a conflict in it, such as `<<<<<<<`: a.txt\n" in answer, answer
+        assert "marks" not in await ask("stage_files", paths=["."])
+
+
+@pytest.mark.reported("core-aix/agitrack#13")
+@pytest.mark.parametrize("command", ["run_merge", "run_rebase", "run_cherry_pick"])
+async def test_who_continues_too_early_is_told_to_resolve(command: str, repository: Made) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    repository.git("switch", "--quiet", "--create", "topic")
+    repository.commit("topic", {"a.txt": "topic\n"})
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", {"a.txt": "main\n"})
+    async with serving(repository.path, "--write") as ask:
+        await ask(command, rev="topic")
+        before = repository.git("status", "--porcelain=2", "--branch")
+        answer = await ask("continue_operation", action="continue")
+        assert answer.startswith("failed: `a.txt` is in conflict. Nothing was changed."), answer
+        assert repository.git("status", "--porcelain=2", "--branch") == before
+        answer = await ask("continue_operation", action="continue", both=["a.txt"])
+        assert not answer.startswith("failed"), answer
+        assert (repository.path / "a.txt").read_text() in ("main\ntopic\n", "topic\nmain\n")
+
+
 def _clone(made: Made, folder: Path) -> Made:
     """Return a clone of a repository, which is its remote `origin`."""
     made.git("clone", "--quiet", str(made.path), str(folder / "clone"))

@@ -17,8 +17,10 @@ __all__ = [
     "is_at_or_below",
     "is_empty_pick",
     "list_conflicts",
+    "list_marked",
     "list_new_conflicts",
     "refuse_conflict_marks",
+    "refuse_unresolved",
     "stage_conflicts_outside",
 ]
 
@@ -80,19 +82,43 @@ def refuse_conflict_marks(
     """
     resolved = [os.fsencode(path).rstrip(b"/") for path in resolved_paths]
     files = [os.fsdecode(path) for path in list_conflicts(status) if is_at_or_below(path, resolved)]
-    if not files:
-        return
-    arguments = ["grep", "-l", "-z", "-I", "--no-color", "--all-match", *_MARKS, "--", *files]
-    marked = git.run(repository, arguments, cancel, exit_codes=(0, 1)).stdout.split(b"\0")[:-1]
+    marked = list_marked(git, repository, files, cancel)
     if not marked:
         return
-    names = quote(quote_path(marked[0]))
-    if len(marked) > 1:
-        names += f" and {len(marked) - 1:,} more"
     raise Conflict(
-        f"{names} still has the marks of a conflict, such as `<<<<<<<`.",
+        f"{_name_first(marked)} still has the marks of a conflict, such as `<<<<<<<`.",
         "Nothing was changed. Resolve it first; where they are meant, stage it with `stage_files`.",
     )
+
+
+def refuse_unresolved(status: Status, resolved_paths: Sequence[str]) -> None:
+    """Check that what is in progress does not go on while a file is in conflict: of a rebase git says nothing then.
+
+    Raises:
+        Conflict: one is, and `resolved_paths` do not have it.
+    """
+    resolved = [os.fsencode(path).rstrip(b"/") for path in resolved_paths]
+    unresolved = [path for path in list_conflicts(status) if not is_at_or_below(path, resolved)]
+    if unresolved:
+        raise Conflict(
+            f"{_name_first(unresolved)} is in conflict.",
+            "Nothing was changed. Resolve it, and name it in `paths`; or take a side of it: `ours`, `theirs`, `both`.",
+        )
+
+
+def _name_first(paths: Sequence[bytes]) -> str:
+    names = quote(quote_path(paths[0]))
+    if len(paths) > 1:
+        names += f" and {len(paths) - 1:,} more"
+    return names
+
+
+def list_marked(git: Git, repository: Repository, files: Sequence[str], cancel: CancelToken) -> list[bytes]:
+    """Return those of some files that have the marks of both sides of a conflict in them."""
+    if not files:
+        return []
+    arguments = ["grep", "-l", "-z", "-I", "--no-color", "--all-match", *_MARKS, "--", *files]
+    return git.run(repository, arguments, cancel, exit_codes=(0, 1)).stdout.split(b"\0")[:-1]
 
 
 def is_at_or_below(path: bytes, folders: Sequence[bytes]) -> bool:

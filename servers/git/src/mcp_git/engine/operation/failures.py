@@ -55,6 +55,8 @@ _NEXT_MOVES = {
     "is a merge but no -m option": "Pass `mainline`: 1 for what it brought to its first parent.",
     "commit (?:your changes )?or stash|changes would be overwritten by|Could not reset index": "`run_stash` puts them "
     "aside, and back with action=pop.",
+    "Committing is not possible": "Resolve the files in conflict, which `get_status` names, and stage them: "
+    "`stage_files`.",
     "unmerged files|is already in progress": "`continue_operation` ends what is under way, with action=abort as if it "
     "had not begun.",
     "empty commit set": "`list_commits` with this `rev` has what is in the range; its merges are only done with "

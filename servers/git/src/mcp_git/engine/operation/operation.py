@@ -160,6 +160,11 @@ class CommitOperation(Operation):
         return bool(self.stage_first) and not self.chosen_paths
 
     @property
+    def goes_on(self) -> bool:
+        """Whether it goes on with what is in progress by the commit at hand."""
+        return bool(self.start) and "--skip" not in self.arguments
+
+    @property
     def is_of_paths(self) -> bool:
         """Whether it commits single paths, and leaves staged what else is."""
         return "--" in self.arguments

@@ -12,7 +12,7 @@ from mcp_batteries.errors import Conflict
 from mcp_batteries.server.calling.results import is_answering_script
 from mcp_git.engine.history.diff import read_conflict_sides, summarize_commit
 from mcp_git.engine.operation.commit_changes import CommitChanges
-from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_new_conflicts
+from mcp_git.engine.operation.conflicts import is_empty_pick, list_conflicts, list_marked, list_new_conflicts
 from mcp_git.engine.operation.operation import (
     CommitOperation,
     FileOperation,
@@ -26,6 +26,7 @@ from mcp_git.engine.operation.untracked_files import (
     find_overwritten_untracked,
     list_refused_by_add,
     list_untracked,
+    name_some,
 )
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip
@@ -148,6 +149,7 @@ class _Report:
         if self._is_commit:
             self._add_commit()
         self._add_conflicts()
+        self._add_staged_marks()
         self._add_warnings()
         self._add_unheeded()
         self.lines += self.operation.after()
@@ -271,6 +273,17 @@ class _Report:
             kind = _CONFLICT_KINDS.get(letters[path], "")
             self.lines.append(f"conflict: {name}{kind}")
             self.lines += sides.get(name, ())
+
+    def _add_staged_marks(self) -> None:
+        """Add the files that were in conflict and are staged with both sides in them, as nothing else tells them."""
+        if self.operation.command != "add":
+            return
+        unresolved = list_conflicts(self.after)
+        resolved = [os.fsdecode(path) for path in list_conflicts(self.before.status) if path not in unresolved]
+        marked = list_marked(self.git, self.repository, resolved, self.cancel)
+        if marked:
+            names = name_some(sorted(quote_paths(marked)))
+            self.lines.append(f"staged with the marks of a conflict in it, such as `<<<<<<<`: {names}")
 
     def _add_lost_operations(self) -> None:
         """Add what of operations in progress no undo brings back."""

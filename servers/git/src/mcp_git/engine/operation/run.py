@@ -17,6 +17,7 @@ from mcp_git.engine.operation.conflicts import (
     list_conflicts,
     list_new_conflicts,
     refuse_conflict_marks,
+    refuse_unresolved,
     stage_conflicts_outside,
 )
 from mcp_git.engine.operation.failures import (
@@ -432,6 +433,8 @@ class _Run:
             refuse_failing_merge(self.git, self.repository, self.layout, status, self.operation.revision, self.cancel)
         if isinstance(self.operation, CommitOperation):
             refuse_conflict_marks(self.git, self.repository, status, self.operation.resolved_paths, self.cancel)
+            if self.operation.goes_on:
+                refuse_unresolved(status, [*self.operation.resolved_paths, *self.operation.chosen_paths])
 
     def _find_moved_ref(self) -> str | None:
         """Return the hash of the ref without whose move nothing happened; None if there is none."""
