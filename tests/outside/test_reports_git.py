@@ -1673,6 +1673,25 @@ async def test_who_continues_too_early_is_told_to_resolve(command: str, reposito
         assert (repository.path / "a.txt").read_text() in ("main\ntopic\n", "topic\nmain\n")
 
 
+@pytest.mark.reported("sourcegit-scm/sourcegit#1463")
+@pytest.mark.reported("atom/github#576")
+async def test_commits_that_are_left_on_no_branch_are_told(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    repository.commit("second", {"a.txt": "two\n"})
+    async with serving(repository.path, "--write") as ask:
+        await ask("run_switch", rev="HEAD~1")
+        assert "no branch" not in await ask("run_switch", rev="main")
+        await ask("run_switch", rev="HEAD~1")
+        for subject in ("third", "fourth"):
+            repository.commit(subject, {"b.txt": subject})
+        tip = repository.git("rev-parse", "--short=7", "HEAD").strip()
+        answer = await ask("run_switch", rev="main")
+        assert f"on no branch now: {tip} fourth and others before it; `create_branch` with rev={tip}" in answer, answer
+        await ask("run_switch", rev=tip)
+        assert "no branch" not in await ask("create_branch", name="kept", switch=True)
+        assert "no branch" not in await ask("run_switch", rev="main")
+
+
 def _clone(made: Made, folder: Path) -> Made:
     """Return a clone of a repository, which is its remote `origin`."""
     made.git("clone", "--quiet", str(made.path), str(folder / "clone"))

@@ -170,6 +170,20 @@ class CommitChanges:
         tip = self.describe(self.after.oid, "%h %s")
         return [f"{count(removed_count, 'commit')} taken off, now at {tip}"]
 
+    def describe_abandoned(self) -> list[str]:
+        """Return the commits of a detached HEAD that are on no branch once it has gone to one."""
+        before = self.before.status
+        has_left = before.is_detached and before.has_commit and self.after.oid != before.oid
+        if self.operation.command != "switch" or not has_left:
+            return []
+        commits = self._list_commits([before.oid, "--not", "--all"])
+        if not commits:
+            return []
+        tip = clip(escape_line_breaks(f"{commits[0].short_hash} {commits[0].subject}"), _MAX_ROW_BYTES)
+        if len(commits) > 1:
+            tip += " and others before it"
+        return [f"on no branch now: {tip}; `create_branch` with rev={commits[0].short_hash} makes one"]
+
     def _list_commits(self, revisions: Sequence[str]) -> list[_ListedCommit]:
         """Return commits; of those that were made once more also how much they change."""
         arguments = ["log", *abbreviation(), f"--format={_COMMIT_FORMAT}", f"--max-count={_MAX_LISTED}", *revisions]

@@ -146,6 +146,7 @@ class _Report:
         self.lines += self.commits.describe_reset()
         self.lines += self.commits.describe_left_out()
         self.lines += self.commits.describe_passed(self.finished.left_out)
+        self.lines += self.commits.describe_abandoned()
         if self._is_commit:
             self._add_commit()
         self._add_conflicts()
