@@ -1692,6 +1692,36 @@ async def test_commits_that_are_left_on_no_branch_are_told(repository: Made) -> 
         assert "no branch" not in await ask("run_switch", rev="main")
 
 
+@pytest.mark.reported("gitextensions/gitextensions#5118")
+async def test_a_file_is_no_longer_tracked_and_stays_on_disk(repository: Made) -> None:
+    repository.commit("first", {".env": "secret\n", "a.txt": "one\n"})
+    repository.write(".gitignore", ".env\n")
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("stage_files", paths=[".env"], unstage=True)
+        [empty_tree] = re.findall(r"nothing of it was staged; rev=(\w+) takes what is tracked out", answer)
+        answer = await ask("stage_files", paths=[".env"], unstage=True, rev=empty_tree)
+        assert "D  .env" in answer, answer
+        await ask("stage_files", paths=[".gitignore"])
+        await ask("create_commit", message="second")
+        assert "clean" in await ask("get_status")
+        answer = await ask("stage_files", paths=[".env", "a.txt"])
+        assert "`The following paths are ignored by one of your .gitignore files: .env`" in answer, answer
+    assert repository.git("ls-files").split() == [".gitignore", "a.txt"]
+    assert (repository.path / ".env").read_text() == "secret\n"
+
+
+@pytest.mark.reported("cpisciotta/xcbeautify#482")
+@pytest.mark.reported("Comfy-Org/ComfyUI#14757")
+async def test_the_text_of_a_link_is_said_to_be_one(repository: Made) -> None:
+    (repository.path / "CLAUDE.md").symlink_to("AGENTS.md")
+    repository.commit("first", {"AGENTS.md": "Run the tests.\n"})
+    async with serving(repository.path) as ask:
+        assert await ask("read_file", path="CLAUDE.md") == (
+            "[CLAUDE.md at HEAD, lines 1-1 of 1; a link: its text is the path that it leads to]\nAGENTS.md\n"
+        )
+        assert "link" not in await ask("read_file", path="AGENTS.md")
+
+
 def _clone(made: Made, folder: Path) -> Made:
     """Return a clone of a repository, which is its remote `origin`."""
     made.git("clone", "--quiet", str(made.path), str(folder / "clone"))

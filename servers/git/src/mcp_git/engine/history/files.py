@@ -112,7 +112,16 @@ def read_file(
     if page.is_binary:
         return Answer([f"{path.display} at {revision.text} is binary", "its bytes are not shown"])
     facts = _describe_page(page, f"{path.display} at {escape_line_breaks(revision.text)}", first)
+    # What a link leads to is one line.
+    if page.line_count == 1 and _is_link(git, repository, revision, path, cancel):
+        facts.append("a link: its text is the path that it leads to")
     return Answer([*facts, *describe_named_revisions(remarks)], page.lines)
+
+
+def _is_link(git: Git, repository: Repository, revision: Revision, path: RepositoryPath, cancel: CancelToken) -> bool:
+    arguments = ["ls-tree", "-z", revision.text, "--", path.text]
+    output = git.run(repository, arguments, cancel, exit_codes=(0, 128))
+    return output.stdout.startswith(_LINK_MODE + b" ")
 
 
 def _describe_page(page: _FilePage, title: str, first: int) -> list[str]:

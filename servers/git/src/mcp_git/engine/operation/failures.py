@@ -46,6 +46,7 @@ _NEXT_MOVES = {
     "`create_commit` without `paths` then commits all that is staged.",
     "pathspec .* did not match": "`get_status` has the files that changed, `list_files` those of a commit; "
     "what was untracked in a stash is in `stash@{0}^3`.",
+    "ignored by one of your": "Git stages no ignored file: leave it out, or change what ignores it.",
     "branch named .* already exists": "Choose another name, or go to that one with `run_switch`.",
     "tag .* already exists": "Choose another name.",
     "is not fully merged": "Set `force` to delete it all the same.",

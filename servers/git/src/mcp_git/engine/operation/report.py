@@ -151,6 +151,7 @@ class _Report:
             self._add_commit()
         self._add_conflicts()
         self._add_staged_marks()
+        self._add_way_to_untrack()
         self._add_warnings()
         self._add_unheeded()
         self.lines += self.operation.after()
@@ -285,6 +286,18 @@ class _Report:
         if marked:
             names = name_some(sorted(quote_paths(marked)))
             self.lines.append(f"staged with the marks of a conflict in it, such as `<<<<<<<`: {names}")
+
+    def _add_way_to_untrack(self) -> None:
+        """Add how files are no longer tracked, where nothing was staged that could be unstaged."""
+        is_unstaging = self.operation.command == "reset" and self.operation.undo_kind == UndoKind.INDEX
+        if not is_unstaging or self.operation.revision is not None or self.after.entries != self.before.status.entries:
+            return
+        arguments = ["hash-object", "-t", "tree", "--stdin"]
+        # Git knows it by its whole hash alone.
+        empty_tree = self.git.run(self.repository, arguments, self.cancel).text.strip()
+        self.lines.append(
+            f"nothing of it was staged; rev={empty_tree} takes what is tracked out, and leaves it on disk"
+        )
 
     def _add_lost_operations(self) -> None:
         """Add what of operations in progress no undo brings back."""
