@@ -1722,6 +1722,47 @@ async def test_the_text_of_a_link_is_said_to_be_one(repository: Made) -> None:
         assert "link" not in await ask("read_file", path="AGENTS.md")
 
 
+@pytest.mark.reported("fork-dev/Tracker#1847")
+@pytest.mark.reported("twosigma/git-meta#307")
+@pytest.mark.parametrize(
+    ("settings", "is_merge"),
+    [
+        ({}, True),
+        ({"pull.rebase": "true"}, False),
+        ({"pull.rebase": "true", "branch.main.rebase": "false"}, True),
+        ({"branch.main.rebase": "true", "pull.ff": "only"}, False),
+        ({"pull.ff": "only"}, None),
+        ({"merge.ff": "only"}, None),
+        ({"merge.ff": "only", "pull.ff": "true"}, True),
+        ({"pull.rebase": "merges"}, None),
+    ],
+    ids=str,
+)
+async def test_a_pull_makes_no_merge_that_is_configured_not_to_be(
+    settings: dict[str, str], is_merge: bool | None, repository: Made, tmp_path: Path
+) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    clone = _clone(repository, tmp_path)
+    for key, value in settings.items():
+        clone.git("config", key, value)
+    async with serving(clone.path, "--write", "--fetch", f"--remote-folder={tmp_path}") as ask:
+        repository.commit("second", {"a.txt": "two\n"})
+        clone.write("b.txt", "not committed\n")
+        # Where the branch only moves, nothing is merged or rebased.
+        answer = await ask("run_pull")
+        assert "second" in answer and "asks" not in answer, answer
+        before = clone.commit("mine", {"b.txt": "mine\n"})
+        repository.commit("third", {"a.txt": "three\n"})
+        answer = await ask("run_pull")
+        if is_merge is None:
+            assert answer.startswith("failed: ") and 'run_merge` with rev="origin/main"' in answer, answer
+            assert clone.git("rev-parse", "HEAD").strip() == before
+            answer = await ask("run_pull", rebase=True)
+    assert not answer.startswith("failed"), answer
+    assert bool(clone.git("log", "--merges", "--format=%s")) is bool(is_merge)
+    assert ("asks" in answer) is (is_merge is False)
+
+
 def _clone(made: Made, folder: Path) -> Made:
     """Return a clone of a repository, which is its remote `origin`."""
     made.git("clone", "--quiet", str(made.path), str(folder / "clone"))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mcp_batteries.errors import Refused, quote
 
 __all__ = [
+    "FALSE_VALUES",
     "HARDENED",
     "TRUE_VALUES",
     "Entry",
@@ -59,8 +60,9 @@ _REMOTE_USER_KEYS = re.compile(r"(?:credential|http)\..+|ssh\.variant|user\.(?:n
 _HARMLESS_EXTENSIONS = frozenset({"noop", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"})
 
 _SPARSE_KEYS = frozenset({"core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"})
-# How configuration says yes, in small letters.
+# How configuration says yes and no, in small letters.
 TRUE_VALUES = ("true", "yes", "on", "1")
+FALSE_VALUES = ("false", "no", "off", "0", "")
 HARDENED: Mapping[str, str] = {
     "core.hookspath": "/dev/null",
     "core.fsmonitor": "false",

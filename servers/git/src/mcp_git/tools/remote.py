@@ -86,7 +86,7 @@ def run_pull(
         fetched = fetch(git, policy, repo.fetchable, upstream.remote, FetchRequest(contents=contents), cancel)
 
     def plan(planner: OperationPlanner) -> Operation:
-        return planner.rebase(upstream.name) if rebase else planner.merge(upstream.name)
+        return planner.rebase(upstream.name) if rebase else planner.pull(upstream.name)
 
     answer = operations.plan_and_run(repo.writable, plan, cancel)
     return Answer([*answer.facts, *fetched.facts], [*answer.lines, *fetched.lines])

@@ -516,6 +516,41 @@ class OperationPlanner:
         arguments = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
         return self.pick(arguments, revision, [f"{revision.text}..HEAD"])
 
+    def pull(self, upstream: Revision) -> PickOperation:
+        """Plan to bring what the current branch follows, by a merge or, where both have parted, as is configured.
+
+        Raises:
+            Conflict: a merge is configured not to be, or a rebase of another kind is asked for.
+        """
+        key, value = self._find_pull_setting()
+        if not key or not self._has_parted(upstream):
+            return self.merge(upstream)
+        if value in git_config.TRUE_VALUES:
+            return replace(self.rebase(upstream), after=lambda: [f"rebased, as {quote(key)} asks"])
+        raise Conflict(
+            f"Both sides have commits of their own, and {quote(key)} of the configuration asks for no merge.",
+            f"To rebase pass rebase=true; {format_call('run_merge', rev=upstream.text)} merges all the same.",
+        )
+
+    def _find_pull_setting(self) -> tuple[str, str]:
+        """Return the key by which a pull is to be no merge, and its value; empty if there is none."""
+        entries = self.git.read_unheeded_configuration(self.repository)
+        branch = branch_of(read_status(self.git, self.repository, self.cancel))
+        keys = [key for key in (f"branch.{branch}.rebase", "pull.rebase") if key in entries]
+        value = entries[keys[0]].lower() if keys else "false"
+        if value not in git_config.FALSE_VALUES:
+            return keys[0], value
+        for key in ("pull.ff", "merge.ff"):
+            if key in entries:
+                return (key, "only") if entries[key].lower() == "only" else ("", "")
+        return "", ""
+
+    def _has_parted(self, upstream: Revision) -> bool:
+        """Whether both the current branch and another one have commits of their own."""
+        arguments = ["rev-list", "--left-right", "--count", f"HEAD...{upstream.text}", "--"]
+        output = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128))
+        return bool(output.text) and "0" not in output.text.split()
+
     def store_stash(self, revision: Revision, message: Message) -> RefOperation:
         """Plan to put a stash back that was dropped."""
         arguments = ["stash", "store", "--quiet"]
