@@ -1763,6 +1763,21 @@ async def test_a_pull_makes_no_merge_that_is_configured_not_to_be(
     assert ("asks" in answer) is (is_merge is False)
 
 
+@pytest.mark.reported("gitlabhq/gitlabhq#9478")
+async def test_a_remote_that_lets_nothing_be_replaced_is_not_asked_once_more(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first")
+    repository.git("clone", "--quiet", "--bare", str(repository.path), str(tmp_path / "far.git"))
+    Made(tmp_path / "far.git").git("config", "receive.denyNonFastForwards", "true")
+    clone = _clone(Made(tmp_path / "far.git"), tmp_path)
+    clone.git("commit", "--quiet", "--amend", "--allow-empty", "--message=other")
+    arguments = ["--push", f"--remote-folder={tmp_path}"]
+    async with serving(clone.path, *arguments, agrees=lambda question: True) as ask:
+        assert "`force`" in await ask("run_push")
+        answer = await ask("run_push", force=True)
+    assert answer.startswith("failed: The remote `origin` refused: [remote rejected] (non-fast-forward)"), answer
+    assert "denying non-fast-forward" in answer and "`force`" not in answer
+
+
 def _clone(made: Made, folder: Path) -> Made:
     """Return a clone of a repository, which is its remote `origin`."""
     made.git("clone", "--quiet", str(made.path), str(folder / "clone"))

@@ -104,7 +104,8 @@ def _explain_rejection(summary: str, stderr: str, remote: Remote) -> Problem:
             f"The remote {quote(remote.name)} has something else now than at the last fetch; nothing was replaced.",
             "`run_fetch`, look at what came, then push again.",
         )
-    if "fetch first" in summary or "non-fast-forward" in summary:
+    is_refused_there = "[remote rejected]" in summary
+    if not is_refused_there and ("fetch first" in summary or "non-fast-forward" in summary):
         return Conflict(
             f"The remote {quote(remote.name)} has commits that are not in what was pushed ({words}).",
             "`run_fetch`, then merge or rebase; to replace them, `force`.",
