@@ -1763,6 +1763,29 @@ async def test_a_pull_makes_no_merge_that_is_configured_not_to_be(
     assert ("asks" in answer) is (is_merge is False)
 
 
+@pytest.mark.reported("intent-hq/intent#508")
+@pytest.mark.reported("libretro/RetroArch#3164")
+@pytest.mark.reported("HaxeFoundation/haxe#6799")
+async def test_a_submodule_that_a_commit_takes_back_is_told(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    submodule = _add_submodule(repository, tmp_path)
+    earlier = submodule.git("rev-parse", "HEAD").strip()
+    later = submodule.commit("later", {"lib.txt": "later\n"})
+    async with serving(repository.path, "--write") as ask:
+        # Who goes on to a new commit of it takes nothing back.
+        assert "goes back" not in await ask("create_commit", message="bump", all_tracked=True)
+        assert "vendor/a lib; the user can `git submodule update`" in await ask("run_switch", rev="HEAD~1")
+        await ask("run_switch", rev="main")
+        submodule.git("checkout", "--quiet", earlier)
+        repository.write("a.txt", "two\n")
+        told = f"the submodule vendor/a lib goes back from {later[:9]} to {earlier[:9]}, which was replaced before"
+        answer = await ask("stage_files", paths=["."])
+        assert told in answer, answer
+        await ask("stage_files", paths=["."], unstage=True)
+        answer = await ask("create_commit", message="second", all_tracked=True)
+        assert told in answer, answer
+
+
 @pytest.mark.reported("gitlabhq/gitlabhq#9478")
 async def test_a_remote_that_lets_nothing_be_replaced_is_not_asked_once_more(repository: Made, tmp_path: Path) -> None:
     repository.commit("first")

@@ -20,6 +20,7 @@ from mcp_git.engine.operation.operation import (
     PickOperation,
     RefOperation,
 )
+from mcp_git.engine.operation.submodules import describe_left_behind, describe_taken_back
 from mcp_git.engine.operation.unheeded import find_unheeded
 from mcp_git.engine.operation.untracked_files import (
     describe_remaining_files,
@@ -152,6 +153,7 @@ class _Report:
         self._add_conflicts()
         self._add_staged_marks()
         self._add_way_to_untrack()
+        self._add_submodules()
         self._add_warnings()
         self._add_unheeded()
         self.lines += self.operation.after()
@@ -298,6 +300,19 @@ class _Report:
         self.lines.append(
             f"nothing of it was staged; rev={empty_tree} takes what is tracked out, and leaves it on disk"
         )
+
+    def _add_submodules(self) -> None:
+        """Add the submodules that did not come along, and those that go back to where they were."""
+        before = self.before.status
+        command: list[str] = []
+        if self.operation.command == "add":
+            command = ["diff-index", "--cached", "HEAD"]
+        elif self._is_commit:
+            command = ["diff-tree", "-r", before.oid, self.after.oid]
+        elif self.after.oid != before.oid:
+            self.lines += describe_left_behind(self.git, self.layout, before, self.after)
+        if command and before.has_commit:
+            self.lines += describe_taken_back(self.git, self.repository, self.layout, command, self.cancel)
 
     def _add_lost_operations(self) -> None:
         """Add what of operations in progress no undo brings back."""
