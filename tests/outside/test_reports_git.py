@@ -195,14 +195,31 @@ async def test_every_line_of_a_new_file_is_committed_whatever_a_header_counts(re
 
 
 @pytest.mark.reported("robertpiosik/CodeWebChat#285")
-async def test_a_hunk_that_is_counted_well_is_staged_as_it_is(repository: Made) -> None:
+@pytest.mark.parametrize("counts", ["-1,2 +1,3", "-1,3 +1,5", "-1 +1,2"])
+async def test_a_line_that_lost_its_space_ends_no_hunk(counts: str, repository: Made) -> None:
+    repository.commit("first", {"a.txt": "1\n2\n3\n", "b.txt": "1\n"})
+    repository.write("a.txt", "1\nnew\n2\nnewer\n3\n")
+    hunk = f"--- a/a.txt\n+++ b/a.txt\n@@ {counts} @@\n 1\n+new\n2\n+newer\n 3\n"
+    other = "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-1\n+one\n"
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("stage_files", patch=hunk + other)
+    assert answer.startswith("failed: "), answer
+    assert repository.git("diff", "--cached") == ""
+
+
+@pytest.mark.reported("robertpiosik/CodeWebChat#285")
+async def test_signs_and_empty_lines_end_no_hunk_too_early(repository: Made) -> None:
     repository.commit("first", {"a.txt": "-- a\n\n\n", "b.txt": "one\n"})
     signed = "-- \n2.39.5\n"
+    repository.write("c.txt", "1\n\n3\n")
+    repository.git("add", "c.txt")
+    empty = "--- a/c.txt\n+++ b/c.txt\n@@ -1,1 +1,2 @@\n 1\n+two\n\n+more\n 3\n"
     removed = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n--- a\n+++ b\n \n\n"
     added = "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1,2 @@\n one\n+two\n"
     async with serving(repository.path, "--write") as ask:
-        for patch in (removed, added + signed):
+        for patch in (removed, added + signed, empty):
             assert not (await ask("stage_files", patch=patch)).startswith("failed")
+    assert repository.git("show", ":c.txt") == "1\ntwo\n\nmore\n3\n"
     assert repository.git("show", ":a.txt") == "++ b\n\n\n"
     assert repository.git("show", ":b.txt") == "one\ntwo\n"
 

@@ -24,6 +24,7 @@ _HUNK = re.compile(r"@@ -(?P<old>\d+)(?:,(?P<old_count>\d+))? \+(?P<new>\d+)(?:,
 _SIGNATURE = "-- "
 # Systems bound the length of a command.
 _MAX_NAMES_OF_COMMAND = 200
+_BODY_SIGNS = ("", " ", "+", "-", "\\")
 _OLD_SIGNS = (" ", "-", "")
 _NEW_SIGNS = (" ", "+", "")
 
@@ -32,14 +33,16 @@ def encode_patch(git: Git, repository: Repository, text: str, cancel: CancelToke
     """Return a patch as git is to read it: with the numbers of its lines, and the line ends of its files.
 
     Raises:
-        Invalid: it has a sign in the place of bytes.
+        Invalid: it has a sign in the place of bytes, or a line in a hunk that is none.
     """
     if _REPLACEMENT in text:
         raise Invalid(
             f"The `patch` has {quote(_REPLACEMENT)}, which stands for bytes that are no UTF-8.",
             "Stage the whole file: name it in `paths`.",
         )
-    lines = _correct_counts(text.removesuffix("\n").split("\n"))
+    # An empty line may have lost the space before it.
+    lines = [" \r" if line == "\r" else line for line in text.removesuffix("\n").split("\n")]
+    lines = _correct_counts(lines)
     patch = _join(lines)
     if b"\r" not in patch and _changes_crlf_files(git, repository, patch, cancel):
         return _join(_return_carriages(lines))
@@ -72,23 +75,41 @@ def _is_counted_well(header: re.Match[str], lines: Sequence[str], start: int) ->
         old -= lines[number][:1] in _OLD_SIGNS
         new -= lines[number][:1] in _NEW_SIGNS
         number += 1
-    is_whole = old == 0 and new == 0
-    return is_whole and (not _is_in_hunk(lines, number) or lines[number] in ("", _SIGNATURE))
+    if old or new:
+        return False
+    remaining = lines[number : _find_end(lines, number)]
+    return not any(remaining) or remaining[0] == _SIGNATURE
 
 
 def _read_body(lines: Sequence[str], start: int) -> Sequence[str]:
-    """Return the lines of a hunk up to the next header, without the empty ones at its end."""
-    end = start
-    while _is_in_hunk(lines, end):
-        end += 1
+    """Return the lines of a hunk up to the next header, without the empty ones at its end.
+
+    Raises:
+        Invalid: others follow behind a line that is none of a hunk.
+    """
+    end = _find_end(lines, start)
+    is_torn = end < len(lines) and lines[end][:1] not in _BODY_SIGNS and not _HUNK.match(lines[end])
+    if is_torn and _is_in_hunk(lines, end + 1) and lines[end + 1]:
+        raise Invalid(
+            f"Line {end + 1} of the `patch` begins with none of a space, `+` and `-`.",
+            "Put a space before each line that stays as it is.",
+        )
     while end > start and not lines[end - 1]:
         end -= 1
     return lines[start:end]
 
 
+def _find_end(lines: Sequence[str], start: int) -> int:
+    """Return the number of the first line that is not in the hunk whose lines begin at `start`."""
+    end = start
+    while _is_in_hunk(lines, end):
+        end += 1
+    return end
+
+
 def _is_in_hunk(lines: Sequence[str], number: int) -> bool:
     """Whether a line may be one of a hunk: the names of the next file begin like lines that were changed."""
-    if number >= len(lines) or lines[number][:1] not in ("", " ", "+", "-", "\\"):
+    if number >= len(lines) or lines[number][:1] not in _BODY_SIGNS:
         return False
     names = [line[:4] for line in lines[number : number + 2]]
     return names != ["--- ", "+++ "] or number + 2 >= len(lines) or not _HUNK.match(lines[number + 2])

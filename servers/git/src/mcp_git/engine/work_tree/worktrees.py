@@ -161,8 +161,8 @@ class Worktrees:
         """Check that a worktree is not locked, nothing is in progress in it, and it holds no other repository."""
         lock_reason = read_small_file(os.path.join(layout.git_dir, "locked"))
         if lock_reason is not None:
-            message = f"It is locked: {quote(escape_line_breaks(lock_reason))}."
-            raise Refused(message, "The user can unlock it: `git worktree unlock`.")
+            reason = f": {quote(escape_line_breaks(lock_reason))}" if lock_reason else ""
+            raise Refused(f"It is locked{reason}.", "The user can unlock it: `git worktree unlock`.")
         in_progress = find_operations_in_progress(self._git, repository, layout, cancel)
         if in_progress:
             fix = "`continue_operation` with `abort` there, first."
