@@ -1818,6 +1818,24 @@ async def test_a_remote_that_lets_nothing_be_replaced_is_not_asked_once_more(rep
     assert "denying non-fast-forward" in answer and "`force`" not in answer
 
 
+@pytest.mark.reported("get-bb/bb#1595")
+@pytest.mark.reported("GitoxideLabs/gitoxide#2402")
+async def test_a_folder_of_worktrees_beside_a_bare_repository_is_served(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    repository.git("clone", "--quiet", "--bare", str(repository.path), str(tmp_path / "project" / ".bare"))
+    (tmp_path / "project" / ".git").write_text("gitdir: ./.bare\n")
+    project = Made(tmp_path / "project")
+    project.git("worktree", "add", "--quiet", "main")
+    (project.path / "main" / "a.txt").write_text("two\n")
+    async with serving(project.path) as ask:
+        assert "there is no work tree here" in await ask("get_status")
+        assert "first" in await ask("list_commits")
+        assert "main main" in await ask("list_refs", kind="worktrees")
+    async with serving(project.path / "main", "--write") as ask:
+        assert " M a.txt" in await ask("get_status")
+        assert "second" in await ask("create_commit", message="second", all_tracked=True)
+
+
 def _clone(made: Made, folder: Path) -> Made:
     """Return a clone of a repository, which is its remote `origin`."""
     made.git("clone", "--quiet", str(made.path), str(folder / "clone"))
