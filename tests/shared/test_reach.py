@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import anyio
 import httpx2
 import pytest
 
 from mcp_batteries.remote.connection_errors import explain_connection_error
+from mcp_batteries.remote.http_client import open_http_client
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+    names = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
+    names += ["ssl_cert_file", "ssl_cert_dir", "requests_ca_bundle", "curl_ca_bundle"]
+    for name in names:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
 
@@ -39,7 +43,7 @@ def silent() -> Iterator[int]:
 
 async def why(url: str, seconds: float = 5) -> str:
     with pytest.raises((httpx2.HTTPError, TimeoutError)) as failed:
-        async with httpx2.AsyncClient(timeout=seconds) as client:
+        async with open_http_client(timeout=seconds) as client:
             await client.get(url)
     return explain_connection_error(url, failed.value)
 
@@ -82,3 +86,55 @@ async def test_a_proxy_is_where_to_look_and_its_address_stays_untold(
     )
     monkeypatch.setenv("NO_PROXY", "nobody.invalid")
     assert "no proxy is set" in await why("https://nobody.invalid/x")
+
+
+async def answer_as_socks_proxy(stream: anyio.abc.SocketStream) -> None:
+    """Answer as a proxy of SOCKS 5 (RFC 1928) that reaches every service itself, and as each service."""
+    async with stream:
+        await stream.receive()
+        await stream.send(b"\x05\x00")
+        asked = await stream.receive()
+        await stream.send(b"\x05\x00\x00\x01" + bytes(6))
+        assert b"service.invalid" in asked
+        await stream.receive()
+        await stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+
+
+@pytest.mark.reported("modelcontextprotocol/servers#1401")
+@pytest.mark.reported("homeassistant-ai/ha-mcp#449")
+@pytest.mark.reported("GuDaStudio/GrokSearch#6")
+@pytest.mark.reported("NousResearch/hermes-agent#95042")
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h", "socks"])
+async def test_a_proxy_of_socks_is_used_however_a_desktop_writes_it(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, answer_as_socks_proxy)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        monkeypatch.setenv("all_proxy", f"{scheme}://127.0.0.1:{port}/")
+        async with open_http_client(timeout=5) as client:
+            assert (await client.get("http://service.invalid/")).text == "hello"
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.reported("ContinuumIO/anaconda-issues#13509")
+@pytest.mark.parametrize("content", [None, "no certificate"])
+async def test_certificates_that_cannot_be_read_are_named(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    assert await why("https://example.org/") == "the certificates of `SSL_CERT_FILE` can't be read"
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"])
+@pytest.mark.parametrize("address", ["socks4://user:secret@localhost:1", "http://user:secret@localhost:port"])
+async def test_a_proxy_that_no_client_can_use_is_named_and_its_address_stays_untold(
+    address: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, address)
+    assert await why("https://example.org/") == (
+        f"`{variable}` can't be used: it takes addresses of HTTP and SOCKS 5 proxies"
+    )

@@ -7,7 +7,11 @@ import ssl
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-__all__ = ["explain_connection_error"]
+__all__ = ["UnusableVariable", "explain_connection_error"]
+
+
+class UnusableVariable(Exception):
+    """A variable of the environment keeps every connection from being made: which one and why, as a clause."""
 
 
 def explain_connection_error(url: str, error: BaseException) -> str:
@@ -24,6 +28,9 @@ def explain_connection_error(url: str, error: BaseException) -> str:
         address = f"{host} port {parts.port or _default_port(parts.scheme)}"
         ending = ", and no proxy is set"
     causes = _causes(error)
+    for cause in causes:
+        if isinstance(cause, UnusableVariable):
+            return str(cause)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         return f"the name of {name} was not found{ending}"
     if any(isinstance(cause, ssl.SSLError) for cause in causes):

@@ -7,10 +7,8 @@ anything is sent to its target, and a body is cut off at the requested size.
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import ssl
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +21,7 @@ import httpx2
 
 from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.remote.connection_errors import explain_connection_error
+from mcp_batteries.remote.http_client import open_http_client
 from mcp_github.call_context import current_call
 from mcp_github.client import errors
 from mcp_github.client.credentials import Credentials, RequestSigner, TokenSettings
@@ -115,8 +114,7 @@ class ConnectionPool:
     def get_client(self) -> httpx2.AsyncClient:
         """Return the one client of the library, made at the first call."""
         if self._client is None:
-            self._client = httpx2.AsyncClient(
-                verify=_trusted_certificates(),
+            self._client = open_http_client(
                 headers={"User-Agent": "mcp-github"},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
                 timeout=self._settings.timeout,
@@ -458,15 +456,6 @@ async def _read_body(stream: httpx2.Response, max_bytes: int) -> bytes:
         if len(body) > max_bytes:
             raise TooLarge(f"GitHub's answer has more than `{max_bytes:,}` bytes.", "Ask for less at once.")
     return bytes(body)
-
-
-def _trusted_certificates() -> ssl.SSLContext | bool:
-    """Return the certificates that the requests library's variables name, as many set them for an authority of their
-    own; True for httpx2's."""
-    bundle = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
-    if os.path.isfile(bundle) and "SSL_CERT_FILE" not in os.environ:
-        return ssl.create_default_context(cafile=bundle)
-    return True
 
 
 def _to_text(value: Any) -> str:

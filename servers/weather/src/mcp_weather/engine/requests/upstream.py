@@ -120,9 +120,11 @@ class Upstream:
         if self._client is None:
             import httpx2
 
+            from mcp_batteries.remote.http_client import open_http_client
+
             command = self._settings.COMMAND
             contact = self._settings.contact or "MCP server"
-            self._client = httpx2.AsyncClient(
+            self._client = open_http_client(
                 headers={
                     "User-Agent": f"{command}/{version(command)} ({contact})",
                     "Accept": "application/geo+json, application/json, application/xml",

@@ -21,6 +21,7 @@ from mcp.server.auth.provider import AccessToken
 from pydantic_core import from_json
 
 from mcp_batteries.errors import Invalid, Unavailable, quote
+from mcp_batteries.remote.http_client import open_http_client
 
 __all__ = ["ALGORITHMS", "Issuer"]
 
@@ -193,7 +194,7 @@ class Issuer:
     async def _fetch(self) -> list[_Key]:
         """Return the keys that the issuer publishes."""
         with anyio.fail_after(2 * _FETCH_SECONDS):
-            async with httpx2.AsyncClient(timeout=_FETCH_SECONDS, follow_redirects=False) as client:
+            async with open_http_client(timeout=_FETCH_SECONDS, follow_redirects=False) as client:
                 metadata = await self._metadata(client)
                 url = str(metadata["jwks_uri"])
                 if not _is_safe(url):
