@@ -118,7 +118,10 @@ def reader() -> Verifier:
 
 
 NO_TOKEN = 'Bearer scope="read write destroy"'
-WRONG_FORM = 'Bearer error="invalid_token", error_description="This is not a bearer token.", scope="read write destroy"'
+WRONG_FORM = (
+    'Bearer error="invalid_token", error_description="Send `Authorization: Bearer TOKEN`, with the word once and no '
+    'quotes.", scope="read write destroy"'
+)
 UNKNOWN = (
     'Bearer error="invalid_token", error_description="The token is unknown, expired, or not for this server.", '
     'scope="read write destroy"'
@@ -127,6 +130,7 @@ UNKNOWN = (
 BEYOND = 'Bearer error="insufficient_scope", error_description="The scope read is needed.", scope="read"'
 
 
+@pytest.mark.reported("labring/FastGPT#6375")
 @pytest.mark.parametrize(
     ("given", "status", "challenge"),
     [
@@ -134,6 +138,8 @@ BEYOND = 'Bearer error="insufficient_scope", error_description="The scope read i
         (["Basic bob"], 401, WRONG_FORM), (["bob"], 401, WRONG_FORM), (["Bearer"], 401, WRONG_FORM),
         (["Bearer  "], 401, WRONG_FORM), (["Bearer bob", "Bearer bob"], 401, WRONG_FORM),
         (["Bearer " + "x" * 16_385], 401, WRONG_FORM), (["Bearer " + "x" * 16_384], 401, UNKNOWN),
+        (["Bearer Bearer bob"], 401, WRONG_FORM), (["Bearer bob, Bearer bob"], 401, WRONG_FORM),
+        (['Bearer "bob"'], 401, WRONG_FORM), (["Bearer bob=="], 401, UNKNOWN),
         (["Bearer stranger"], 401, UNKNOWN),
         (["Bearer nobody"], 403, BEYOND),
     ],

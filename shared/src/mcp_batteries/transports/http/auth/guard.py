@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ from mcp_batteries.transports.http.requests.in_flight import InterruptibleSend
 __all__ = ["Guard", "build_guard"]
 
 _WELL_KNOWN = "/.well-known/oauth-protected-resource"
+# RFC 6750, section 2.1. Clients that add the scheme to what has it already write it twice, or quote the token.
+_BEARER = re.compile(r"bearer +([\w.~+/-]+=*) *", re.ASCII | re.IGNORECASE)
 _MAX_TOKEN = 16 * 1024
 # A program may get its token from the issuer for itself (SEP-1046). All of that is between the two of them.
 _CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials"
@@ -209,11 +212,12 @@ class Guard:
         if not values:
             set_reason(scope, "no token")
             return self._challenge(401, None, "Send a bearer token.", self._required_scopes)
-        scheme, _, token = values[0].partition(" ")
-        if len(values) > 1 or scheme.lower() != "bearer" or not token.strip() or len(token) > _MAX_TOKEN:
-            return self._challenge(401, "invalid_token", "This is not a bearer token.", self._required_scopes)
+        bearer = _BEARER.fullmatch(values[0])
+        if len(values) > 1 or bearer is None or len(bearer[1]) > _MAX_TOKEN:
+            message = "Send `Authorization: Bearer TOKEN`, with the word once and no quotes."
+            return self._challenge(401, "invalid_token", message, self._required_scopes)
         try:
-            access = await self._verify(token.strip())
+            access = await self._verify(bearer[1])
         except Unavailable as problem:
             set_reason(scope, "issuer")
             return Response(str(problem), 503, {"retry-after": f"{problem.retry_after or 5:.0f}"})
