@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -291,7 +292,20 @@ def test_without_a_script_the_package_is_what_starts(tmp_path: Path, monkeypatch
     """As with an installation for `python -m` alone, whose __main__.py is no program on Windows."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
-    assert find_launch_command("mcp-fs") == [str(tmp_path / "python.exe"), "-m", "mcp_fs"]
+    assert find_launch_command("mcp-fs") == [str(tmp_path / "python.exe"), "-P", "-m", "mcp_fs"]
+
+
+@pytest.mark.process
+def test_a_module_of_the_folder_in_which_a_host_starts_a_server_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('the module of the project')")
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(tmp_path / "python"))
+        _, *arguments = find_launch_command("mcp-fs")
+    command = [sys.executable, *arguments, "--version"]
+    assert subprocess.check_output(command, cwd=tmp_path, text=True, timeout=60).startswith("mcp-fs ")
 
 
 @pytest.mark.parametrize("cache", ["uv", "moved by UV_CACHE_DIR"])

@@ -106,7 +106,8 @@ def _installed_command(installed: Distribution, command: str) -> list[str]:
             if os.path.isfile(path):
                 return [os.path.abspath(path)]
     (script,) = installed.entry_points.select(group="console_scripts", name=command)
-    return [os.path.abspath(sys.executable), "-m", script.module.partition(".")[0]]
+    # Hosts start servers in the folder of a project, whose modules Python would prefer without -P.
+    return [os.path.abspath(sys.executable), "-P", "-m", script.module.partition(".")[0]]
 
 
 def _find_origin(installed: Distribution, extras: Sequence[str] = ()) -> str | None:
