@@ -442,6 +442,14 @@ def test_a_server_that_cannot_start_says_so_unwrapped() -> None:
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (1, b"", [b"could not start: no database"])
 
 
+@pytest.mark.reported("Neoteroi/BlackSheep#561")
+def test_a_server_whose_tools_would_have_no_descriptions_says_so() -> None:
+    command = [sys.executable, "-OO", "-m", "mcp_fs", "."]
+    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Python runs without docstrings, which describe the tools")
+
+
 # Lines
 
 

@@ -34,6 +34,10 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
 
     Exit status: 0 done; 1 could not start; 2 bad usage; 130, 141 and 143 after SIGINT, SIGPIPE and SIGTERM.
     """
+    if sys.flags.optimize > 1:
+        sys.exit(
+            "Python runs without docstrings, which describe the tools: leave out PYTHONOPTIMIZE=2, or set it to 1."
+        )
     if arguments is None:
         _restart_in_utf8_mode()
     handover: replay.Handover | None = None
