@@ -573,6 +573,31 @@ async def test_half_of_a_character_is_refused_and_not_written_as_another(subject
         assert "half" not in text_of(await wire.call("list_tree"))
 
 
+@pytest.mark.reported("n8n-io/n8n#21716")
+@pytest.mark.reported("n8n-io/n8n#37308")
+@pytest.mark.reported("n8n-io/n8n#21500")
+@pytest.mark.reported("cline/cline#10426")
+@pytest.mark.reported("hi-godot/godot-ai#193")
+@pytest.mark.reported("MemPalace/mempalace#322")
+@pytest.mark.parametrize(
+    "added",
+    [
+        {"toolCallId": "call_0BCI", "tool": "list_tree"},
+        {"sessionId": "0b1f", "action": "sendMessage", "chatInput": "What is there?", "toolCallId": "toolu_01"},
+        {"task_progress": "- [x] look around"},
+        {"wait_for_previous": True},
+        {"random_string": "dummy"},
+    ],
+    ids=["n8n", "n8n's chat", "cline", "gemini", "cursor"],
+)
+async def test_a_call_is_run_whatever_its_host_added_to_the_arguments(
+    client: httpx2.AsyncClient, added: dict[str, Any]
+) -> None:
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_tree", "arguments": added}}
+    answer = await client.post("", json=call, headers=await open_session(client))
+    assert answer.json()["result"]["isError"] is False, answer.text
+
+
 @pytest.mark.reported("bethington/ghidra-mcp#152")
 @pytest.mark.reported("ericwanghp/ComfyUI_MCP#3")
 async def test_a_client_at_the_wrong_path_reads_the_right_one(subject: Subject) -> None:

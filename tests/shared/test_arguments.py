@@ -130,6 +130,12 @@ def test_a_mistake_is_named_in_our_words(arguments: dict[str, Any], words: str) 
     assert "\n" not in said and "pydantic" not in said
 
 
+@pytest.mark.reported("erikdarlingdata/PerformanceMonitor#3870")
+@pytest.mark.parametrize("name", ["action", "tool", "session"])
+def test_a_name_that_only_hosts_add_beside_others_is_refused_alone(name: str) -> None:
+    assert f"there is no argument `{name}`" in refusal(path="a", **{name: "x"}, task_progress="- [x] read")
+
+
 def test_every_mistake_is_named_at_once() -> None:
     said = refusal(lines=-1, sort="age")
     assert "`path` is required" in said and "`lines` must be" in said and "`sort` must be" in said

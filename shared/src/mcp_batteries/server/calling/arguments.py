@@ -3,7 +3,8 @@
 The SDK drops unknown arguments, takes `true` for 1 and answers a mistake with a paragraph of library prose.
 Here the published schema and the check are the same: unknown names are refused with the valid ones, and booleans are
 not numbers. Values that can mean only one thing are accepted, because clients and models send them: "42" for 42, null
-for what may be left out, `oldText` for `old_text`, one value for a list of one.
+for what may be left out, `oldText` for `old_text`, one value for a list of one. What hosts are known to add by
+themselves is left out, because no model could leave it out.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ Schema = dict[str, Any]
 _EMPTY_DEFAULTS: tuple[Any, ...] = ([], {}, "")
 # What clients and models send in place of a text that they leave out.
 NOTHING_WORDS = ("", "null", "None")
+# What hosts add to a model's arguments, whatever the schema says: n8n, Cline, Gemini CLI and Cursor.
+_HOST_ARGUMENTS = {"toolCallId", "sessionId", "chatInput", "task_progress", "wait_for_previous", "random_string"}
+# n8n adds these beside the first three; by themselves they can be a mistake of the model.
+_N8N_SIGNS = {"toolCallId", "sessionId", "chatInput"}
+_N8N_ARGUMENTS = {"action", "tool"}
 _LOWER_BOUNDS = ("minimum", "minItems", "minLength")
 _MIN_FAR_BOUND = 1000
 _PAGE_SIZES = ("limit", "max_bytes")
@@ -140,7 +146,7 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
         Invalid: names every argument that is wrong, what was expected, and what was sent.
     """
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
-    renamed = _rename(arguments, properties)
+    renamed = _rename(_drop_host_arguments(arguments, properties), properties)
     mistakes = _name_mistakes(renamed, schema)
     values: dict[str, Any] = {}
     for name, value in renamed.items():
@@ -161,6 +167,14 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
         raise _refusal(tool, [_describe_mistake(dict(item), schema) for item in errors], advice) from None
     fields = type(checked).model_fields.items()
     return {field.alias or name: getattr(checked, name) for name, field in fields}
+
+
+def _drop_host_arguments(arguments: Mapping[str, Any], properties: Mapping[str, Schema]) -> Mapping[str, Any]:
+    """Return `arguments` without those that a host added and the tool does not have."""
+    added = (_HOST_ARGUMENTS & arguments.keys()) - properties.keys()
+    if added & _N8N_SIGNS:
+        added |= _N8N_ARGUMENTS - properties.keys()
+    return {name: value for name, value in arguments.items() if name not in added}
 
 
 def _is_unicode(value: object) -> bool:
