@@ -163,6 +163,19 @@ async def test_the_token_is_taken_from_where_it_is(
 
 
 @pytest.mark.anyio
+@pytest.mark.reported("moby/moby#46773")
+@pytest.mark.reported("docker/cli#4665")
+@pytest.mark.parametrize("written", ["'{}'", '"{}"', ' "{}"\r\n'])
+async def test_quotes_of_an_env_file_are_no_part_of_a_token(
+    written: str, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", written.format(TOKEN))
+    async with served(oracle) as client:
+        await call(client, "get_repository", repo="octo/app")
+    assert oracle.seen[-1].headers.get("authorization") == f"token {TOKEN}"
+
+
+@pytest.mark.anyio
 async def test_a_token_may_come_while_the_server_runs(
     oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -339,7 +339,8 @@ def _read_secret_file(path: str, description: str) -> str:
 
 def _read_variable(variable: str) -> str:
     """Return the token in an environment variable; empty also for what an entry holds that nobody filled in."""
-    token = os.environ.get(variable, "").strip()
+    # Docker's `--env-file` and some hosts hand on the quotes around a value, and no token has any.
+    token = os.environ.get(variable, "").strip(" \t\r\n\"'")
     if token in _PLACEHOLDERS or token.startswith(_BEGINNINGS_OF_REFERENCES):
         return ""
     add_secrets([token])
