@@ -119,8 +119,8 @@ def reader() -> Verifier:
 
 NO_TOKEN = 'Bearer scope="read write destroy"'
 WRONG_FORM = (
-    'Bearer error="invalid_token", error_description="Send `Authorization: Bearer TOKEN`, with the word once and no '
-    'quotes.", scope="read write destroy"'
+    'Bearer error="invalid_token", error_description="Send `Authorization: Bearer TOKEN`: the word once, no quotes, '
+    'every variable filled in.", scope="read write destroy"'
 )
 UNKNOWN = (
     'Bearer error="invalid_token", error_description="The token is unknown, expired, or not for this server.", '
@@ -131,6 +131,8 @@ BEYOND = 'Bearer error="insufficient_scope", error_description="The scope read i
 
 
 @pytest.mark.reported("labring/FastGPT#6375")
+@pytest.mark.reported("microsoft/vscode#336232")
+@pytest.mark.reported("anthropics/claude-code#51581")
 @pytest.mark.parametrize(
     ("given", "status", "challenge"),
     [
@@ -139,7 +141,8 @@ BEYOND = 'Bearer error="insufficient_scope", error_description="The scope read i
         (["Bearer  "], 401, WRONG_FORM), (["Bearer bob", "Bearer bob"], 401, WRONG_FORM),
         (["Bearer " + "x" * 16_385], 401, WRONG_FORM), (["Bearer " + "x" * 16_384], 401, UNKNOWN),
         (["Bearer Bearer bob"], 401, WRONG_FORM), (["Bearer bob, Bearer bob"], 401, WRONG_FORM),
-        (['Bearer "bob"'], 401, WRONG_FORM), (["Bearer bob=="], 401, UNKNOWN),
+        (['Bearer "bob"'], 401, WRONG_FORM), (["Bearer ${env:TOKEN}"], 401, WRONG_FORM),
+        (["Bearer bob=="], 401, UNKNOWN),
         (["Bearer stranger"], 401, UNKNOWN),
         (["Bearer nobody"], 403, BEYOND),
     ],

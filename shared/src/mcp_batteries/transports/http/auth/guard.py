@@ -214,7 +214,7 @@ class Guard:
             return self._challenge(401, None, "Send a bearer token.", self._required_scopes)
         bearer = _BEARER.fullmatch(values[0])
         if len(values) > 1 or bearer is None or len(bearer[1]) > _MAX_TOKEN:
-            message = "Send `Authorization: Bearer TOKEN`, with the word once and no quotes."
+            message = "Send `Authorization: Bearer TOKEN`: the word once, no quotes, every variable filled in."
             return self._challenge(401, "invalid_token", message, self._required_scopes)
         try:
             access = await self._verify(bearer[1])
