@@ -20,7 +20,7 @@ from filesystem.documents import pdf
 from filesystem.reading import served
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem
-from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES, TYPES
+from mcp_batteries.media.pictures import LONGEST_SIDE, MAX_SHOWN_BYTES, MOST_BYTES, TYPES
 from mcp_batteries.processes import python_child
 from mcp_fs.engine.documents import converter
 from mcp_fs.engine.reading.full_contents import read_full_contents
@@ -148,7 +148,7 @@ def _check(name: str, media: Media) -> None:
                 picture.load()
                 assert media.mime_type in TYPES, name
                 assert picture.format is not None and Image.MIME[picture.format] == media.mime_type, name
-                assert max(picture.size) <= LONGEST_SIDE and len(media.data) <= MOST_BYTES, name
+                assert max(picture.size) <= LONGEST_SIDE and len(media.data) <= MAX_SHOWN_BYTES, name
                 assert picture.mode in ("1", "L", "LA", "P", "RGB", "RGBA"), name
                 assert getattr(picture, "n_frames", 1) == 1, name
                 assert picture.getexif().get(0x0112, 1) == 1, name
@@ -313,14 +313,27 @@ def test_a_side_decides_what_is_shown_in_small(tmp_path: Path) -> None:
     assert tall.mime_type == "image/png" and tall.data == (tmp_path / "tall").read_bytes()
 
 
-def test_a_picture_of_too_many_bytes_is_written_in_fewer(tmp_path: Path) -> None:
-    noise = random.Random(1).randbytes(1300 * 1300 * 3)
-    picture = Image.frombytes("RGB", (1300, 1300), noise)
+@pytest.mark.parametrize(("side", "is_reduced"), [(900, False), (1300, True), (1500, True)])
+def test_a_picture_of_too_many_bytes_is_written_in_fewer(side: int, is_reduced: bool, tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes(side * side * 3)
+    picture = Image.frombytes("RGB", (side, side), noise)
     picture.save(tmp_path / "noise.png", compress_level=0)
     picture.save(tmp_path / "noise.bmp")
+    picture.save(tmp_path / "noise.pdf", resolution=108)
     for name in ("noise.png", "noise.bmp"):
         [shown] = _look(tmp_path, name, (tmp_path / name).read_bytes())
-        assert shown.mime_type == "image/jpeg" and "in small" not in shown.note and _size(shown) == (1300, 1300)
+        assert shown.mime_type == "image/jpeg" and ("in small" in shown.note) == is_reduced
+        assert (_size(shown) == (side, side)) != is_reduced
+    [page] = _look(tmp_path, "noise.pdf", (tmp_path / "noise.pdf").read_bytes())
+    assert page.mime_type == "image/jpeg"
+
+
+@pytest.mark.usefixtures("without_pillow")
+def test_a_scan_without_pillow_is_a_smaller_png(tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes(900 * 900 * 3)
+    Image.frombytes("RGB", (900, 900), noise).save(tmp_path / "scan.pdf", resolution=108)
+    [page] = read_media(served(tmp_path).readable("scan.pdf"))
+    assert page.mime_type == "image/png" and len(page.data) <= MAX_SHOWN_BYTES
 
 
 def test_no_picture_is_opened_in_the_process_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -420,7 +420,7 @@ def test_a_page_of_any_size_is_a_picture_that_models_take(side: int, tmp_path: P
         fill(tmp_path, {"a.pdf": pdf("").replace(b"[0 0 200 100]", f"[0 0 {side} {other}]".encode())})
         [picture] = read_media(served(tmp_path).readable("a.pdf"))
         width, height = struct.unpack(">II", picture.data[16:24])
-        assert 0 < width <= 8000 and 0 < height <= 8000 and len(picture.data) <= 3_750_000
+        assert 0 < width <= 8000 and 0 < height <= 8000 and len(picture.data) <= 750_000
 
 
 def test_facts_about_an_entry(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """What users reported of other servers and agents that work with files, tried on mcp-fs with input of our own."""
 
+import base64
+import io
 import os
+import random
 import stat
 import sys
 import unicodedata
@@ -10,6 +13,8 @@ from typing import Any, Literal
 
 import pytest
 from mcp import Client
+from mcp_types import ImageContent
+from PIL import Image
 
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
@@ -752,3 +757,20 @@ async def test_a_script_gets_no_date_in_another_form_than_it_asked_for(form: str
         assert failed and "take toISOString(), in UTC" in said
         plain = await call(client, "call_tools", script="print(new Date('2026-07-01T23:30:00Z').toLocaleDateString())")
     assert not plain[0] and "07/01/2026" in plain[1]
+
+
+@pytest.mark.reported("CursorTouch/Windows-MCP#155")
+@pytest.mark.reported("PrefectHQ/fastmcp#1036")
+@pytest.mark.reported("mobile-next/mobile-mcp#169")
+@pytest.mark.reported("trycua/cua#884")
+@pytest.mark.parametrize("name", ["screen.png", "photo.jpg", "scan.pdf"])
+async def test_a_picture_is_shown_in_an_answer_that_hosts_take(name: str, tmp_path: Path) -> None:
+    size = (2560, 1440)
+    picture = Image.frombytes("RGB", size, random.Random(1).randbytes(size[0] * size[1] * 3))
+    picture.save(tmp_path / name)
+    async with serving(tmp_path) as client:
+        result = await client.call_tool("read_media", {"path": name})
+    [shown] = [block for block in result.content if isinstance(block, ImageContent)]
+    assert len(result.model_dump_json()) <= 1_048_576
+    with Image.open(io.BytesIO(base64.b64decode(shown.data))) as decoded:
+        assert max(decoded.size) <= 2000

@@ -23,6 +23,7 @@ from mcp_batteries.media.png import Png, PngDamaged, check_png
 
 __all__ = [
     "LONGEST_SIDE",
+    "MAX_SHOWN_BYTES",
     "MOST_BYTES",
     "MOST_FILE_BYTES",
     "TYPES",
@@ -39,6 +40,8 @@ __all__ = [
 LONGEST_SIDE = 2000
 # This is 5 MB in base64, the smallest limit of any model.
 MOST_BYTES = 3_750_000
+# This is 1,000,000 in base64: Claude Desktop refuses an answer of more than 1,048,576 characters.
+MAX_SHOWN_BYTES = 750_000
 MOST_FILE_BYTES = 256 * 1024 * 1024
 # Models take these types; any other type ends the conversation.
 TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -276,8 +279,9 @@ def _prepare_png(file: BinaryIO, mime_type: str) -> Picture | None:
         return None
     if not _is_still_png(png, LONGEST_SIDE):
         return None
-    if png.has_exif and importlib.util.find_spec("PIL") is not None:
-        return None  # Pillow turns it upright
+    needs_pillow = png.has_exif or len(png.data) > MAX_SHOWN_BYTES
+    if needs_pillow and importlib.util.find_spec("PIL") is not None:
+        return None  # Pillow turns it upright, and writes it in fewer bytes
     return Picture("image/png", png.data, png.width, png.height)
 
 
@@ -346,14 +350,23 @@ def _convert(image: Any) -> Picture:
     if not is_too_wide:
         plain = _in_plain_colours(image)
         for mime_type, data in _full_size_forms(plain, is_lossy=is_lossy):
-            if len(data) <= MOST_BYTES:
+            if len(data) <= MAX_SHOWN_BYTES:
                 return Picture(mime_type, data, width, height, frames)
         image = plain
     elif image.mode in _WITHOUT_SHADES:
         image = _in_plain_colours(image)
-    image.thumbnail((_REDUCED_SIDE, _REDUCED_SIDE))
-    data = _as_jpeg(_in_plain_colours(image), _QUALITY)
-    return Picture("image/jpeg", data, width, height, frames, is_reduced=True)
+    return Picture("image/jpeg", _as_small_jpeg(image), width, height, frames, is_reduced=True)
+
+
+def _as_small_jpeg(image: Any) -> bytes:
+    """Return a picture as a JPEG of a size that models keep and hosts take; `image` becomes as small."""
+    side = _REDUCED_SIDE
+    while True:
+        image.thumbnail((side, side))
+        data = _as_jpeg(_in_plain_colours(image), _QUALITY)
+        if len(data) <= MAX_SHOWN_BYTES:
+            return data
+        side = side * 4 // 5
 
 
 def _count_frames(image: Any) -> int:

@@ -271,4 +271,5 @@ def _show_pdf_page(file: _MediaFile, number: int, cancel: CancelToken) -> Media 
     note = f"{file.facts}; page {number} of {pages}"
     if number < pages:
         note += f"; continue with page={number + 1}"
-    return file.as_media("image", "image/png", f"{note}; its text: `read_text`", extracted.data)
+    kind = mime_type(extracted.data, "")
+    return file.as_media("image", kind, f"{note}; its text: `read_text`", extracted.data)

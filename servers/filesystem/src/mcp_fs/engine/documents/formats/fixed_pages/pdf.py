@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import math
 import re
 import struct
 import time
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from mcp_batteries.media.pictures import LONGEST_SIDE, MOST_BYTES
+from mcp_batteries.media.pictures import LONGEST_SIDE, MAX_SHOWN_BYTES, Refused, prepare
 from mcp_batteries.media.png import SIGNATURE, pack_chunk
 from mcp_fs.engine.documents.formats.archives import (
     ArchiveEntry,
@@ -112,7 +113,7 @@ def _format_page(page: Any, forms: Any, label: str) -> str:
 
 
 def render_pdf_page(file: BinaryIO, number: int) -> tuple[int, bytes]:
-    """Return the number of pages of a PDF, and a picture of one of them as PNG; nothing of a page that is not there.
+    """Return the number of pages of a PDF, and a picture of one of them; nothing of a page that is not there.
 
     Args:
         number: of the page, from 1.
@@ -361,11 +362,16 @@ def _read_string(ask: Any, *arguments: Any) -> str:
 
 
 def _render_page(page: Any) -> bytes:
-    """Return a page as PNG, smaller than usual where it is larger than models take."""
+    """Return a page as PNG; one of too many bytes, as most scans are, as JPEG, or smaller where there is no Pillow."""
     sides = page.get_size()
     scale = min(_SCALE, (LONGEST_SIDE - 1) / max(*sides, 1))  # a side is rounded up
-    while len(picture := _encode_png(page.render(scale=scale, rev_byteorder=True))) > MOST_BYTES:
+    picture = _encode_png(page.render(scale=scale, rev_byteorder=True))
+    if len(picture) > MAX_SHOWN_BYTES:
+        with suppress(Refused):
+            picture = prepare(io.BytesIO(picture), "image/png").data
+    while len(picture) > MAX_SHOWN_BYTES:
         scale *= 0.7
+        picture = _encode_png(page.render(scale=scale, rev_byteorder=True))
     return picture
 
 
