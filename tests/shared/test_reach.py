@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import httpx2
 import pytest
+from anyio.streams.tls import TLSStream
 
 from mcp_batteries.remote.connection_errors import explain_connection_error
 from mcp_batteries.remote.http_client import open_http_client
+from shared.certificates import certificate
 
 pytestmark = pytest.mark.anyio
 
@@ -74,6 +78,34 @@ async def test_a_service_without_tls_is_a_matter_of_certificates() -> None:
         tasks.start_soon(listener.serve, hang_up)
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
         assert await why(f"https://127.0.0.1:{port}/") == "the certificate of `127.0.0.1` can't be verified"
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.reported("awslabs/mcp#773")
+@pytest.mark.reported("langchain-ai/mcpdoc#20")
+@pytest.mark.reported("uyuni-project/mcp-server-uyuni#39")
+async def test_the_authority_of_a_proxy_that_reads_tls_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            with suppress(anyio.BrokenResourceError, anyio.EndOfStream, ssl.SSLError):
+                tls = await TLSStream.wrap(stream, ssl_context=context, standard_compatible=False)
+                await tls.receive()
+                await tls.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+
+    certificate(tmp_path, "localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, answer)
+        url = f"https://localhost:{listener.extra(anyio.abc.SocketAttribute.local_port)}/"
+        assert "does not know who signed the certificate of `localhost`" in await why(url)
+        for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
+            with monkeypatch.context() as patch:
+                patch.setenv(variable, str(tmp_path / "cert.pem"))
+                async with open_http_client(timeout=5) as client:
+                    assert (await client.get(url)).text == "hello"
         tasks.cancel_scope.cancel()
 
 

@@ -10,6 +10,10 @@ from urllib.request import getproxies, proxy_bypass
 __all__ = ["UnusableVariable", "explain_connection_error"]
 
 
+# Verification errors of OpenSSL: signed by itself, by one that is, by one that is not known.
+_UNKNOWN_AUTHORITY = (18, 19, 20, 21)
+
+
 class UnusableVariable(Exception):
     """A variable of the environment keeps every connection from being made: which one and why, as a clause."""
 
@@ -31,6 +35,11 @@ def explain_connection_error(url: str, error: BaseException) -> str:
     for cause in causes:
         if isinstance(cause, UnusableVariable):
             return str(cause)
+        if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _UNKNOWN_AUTHORITY:
+            return (
+                f"this machine does not know who signed the certificate of {host}; where a proxy reads TLS, its "
+                "authority has to be in the file of `SSL_CERT_FILE`"
+            )
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         return f"the name of {name} was not found{ending}"
     if any(isinstance(cause, ssl.SSLError) for cause in causes):

@@ -374,8 +374,6 @@ class Client:
         except httpx2.HTTPError as error:
             reason = explain_connection_error(self._policy.api_url.base, error)
             fix = "Try again in a moment; if that ends alike, the operator can check network, proxy and --api-url."
-            if "certificate" in reason:
-                fix = "The operator can look at --api-url."
             raise Unavailable(f"GitHub can't be reached for {request.description}: {reason}.", fix) from None
         if stream.status_code == 401:
             self.credentials.reject(signer)
