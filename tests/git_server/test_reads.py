@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -122,7 +123,7 @@ async def test_a_commit_that_was_picked_with_another_patch_is_named_with_its_nam
         made.git("commit", "--quiet", "--allow-empty-message", "--message", "")
     async with serving(made.path) as asking:
         answer = await asking("list_commits", rev="release..main", not_picked=True)
-        named = f"; not the patch but the subject of one in release: {ours} as {theirs} (`+2` only there)]"
+        named = f"; not the patch but the subject of one in release: {ours} as {theirs} (`+2` only there); "
         assert named in answer, answer
         assert "alike" not in answer, answer
         script = "print(list_commits.all({rev: 'release..main', not_picked: true}).length)"
@@ -161,6 +162,94 @@ async def test_namesakes_are_told_with_the_lines_by_which_they_differ(tmp_path: 
         assert f"in release: {', '.join(pairs[::-1])}]" in answer, answer
         script = "print(list_commits.all({rev: 'release..main', not_picked: true}).length)"
         assert "(the same lines elsewhere)" in await asking("call_tools", script=script)
+
+
+Contents = Mapping[str, str | bytes]
+
+
+def made_with_sides(
+    path: Path, main: Mapping[str, Contents], release: Mapping[str, Contents]
+) -> tuple[Made, dict[str, str]]:
+    """A repository with commits on two branches, and their hashes by their subjects."""
+    made = Made(path)
+    made.commit("base", {"a.txt": "one\ntwo\n"})
+    made.git("branch", "release")
+    hashes: dict[str, str] = {}
+    for branch, commits in {"main": main, "release": release}.items():
+        made.git("switch", "--quiet", branch)
+        for subject, files in commits.items():
+            hashes[subject] = made.commit(subject, files)[:7]
+    return made, hashes
+
+
+@pytest.mark.anyio
+async def test_what_was_made_in_another_way_is_told_with_the_commits_that_have_its_lines(tmp_path: Path) -> None:
+    made, hashes = made_with_sides(
+        tmp_path / "app",
+        {
+            "spaced": {"s.py": "if a == 1:\n    stop()\n"},
+            "split": {"p.py": "first()\nsecond()\n"},
+            "in part": {"q.py": "third()\nfourth()\nfifth()\n"},
+            "alone": {"b.py": "nowhere()\n}\n"},
+            "picture": {"p.png": b"\0a"},
+        },
+        {
+            "as a part": {"other/s.py": "if a==1:\r\n\tstop()\r\n}\r\nmore()\r\n"},
+            "half": {"p.py": "first()\n"},
+            "the other half": {"p.py": "first()\nsecond()\n", "q.py": "fifth()\nthird()\n"},
+        },
+    )
+    made.git("switch", "--quiet", "main")
+    made.git("merge", "--quiet", "--strategy=ours", "--message=merged", "release~3")
+    async with serving(made.path) as asking:
+        answer = await asking("list_commits", rev="release..main", not_picked=True)
+        script = "print(list_commits.all({rev: 'release..main', not_picked: true}).length)"
+        printed = await asking("call_tools", script=script)
+    said = (
+        "; of the 4 commits not picked, commits of release have "
+        f"all 2 lines of {hashes['split']} (in {hashes['the other half']}, {hashes['half']} beside others), "
+        f"all 2 lines of {hashes['spaced']} (in {hashes['as a part']} beside others), "
+        f"2 of 3 lines of {hashes['in part']} (`+third()` and 1 more in {hashes['the other half']}), "
+        "no line of 1 (but for white space, merges and lines without words)]"
+    )
+    assert said in answer, answer
+    assert "of the 4 commits not picked, commits of release have" in printed, printed
+
+
+@pytest.mark.anyio
+async def test_that_no_commit_has_a_line_of_others_is_said_too(tmp_path: Path) -> None:
+    made, _ = made_with_sides(
+        tmp_path / "app",
+        {"like": {"b.txt": "b\n"}, "one": {"c.txt": "é\n".encode("latin-1")}, "spaces": {"a.txt": "one\r\n two\n"}},
+        {"like": {"b.txt": "b\n", "c.txt": "è\n".encode("latin-1")}, "later": {"a.txt": "one \ntwo\n"}},
+    )
+    async with serving(made.path) as asking:
+        answer = await asking("list_commits", rev="release..main", not_picked=True)
+        assert (
+            "; no commit of release adds or removes a line of the 1 other not picked (but for white space, " in answer
+        ), answer
+        for more in ({"rev": "release..main"}, {"rev": "release~2..release", "not_picked": True}):
+            assert "but for white space" not in await asking("list_commits", **more)
+
+
+@pytest.mark.anyio
+async def test_what_was_not_compared_line_by_line_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subjects = [f"commit {number}" for number in range(4)]
+    made, _ = made_with_sides(
+        tmp_path / "app",
+        {f"main's {subject}": {f"{subject}.py": f"{subject}\n"} for subject in subjects}
+        | {"main's commit 1": {"large.py": "".join(f"line {number}\n" for number in range(99))}},
+        {f"release's {subject}": {f"{subject}.txt": f"of {subject}\n"} for subject in subjects},
+    )
+    async with serving(made.path) as asking:
+        monkeypatch.setattr("mcp_git.engine.history.other_side._MAX_OTHERS", 3)
+        answer = await asking("list_commits", rev="release..main", not_picked=True)
+        assert "; no commit of release adds or removes a line of the 4 commits not picked (" in answer, answer
+        assert "; lines not compared: all but 3 commits of release]" in answer, answer
+        monkeypatch.setattr("mcp_git.engine.history.other_side._MAX_BYTES", 700)
+        answer = await asking("list_commits", rev="release..main", not_picked=True)
+        assert "a line of the 3 commits not picked (" in answer, answer
+        assert "; lines not compared: 1 commit here, all but 3 commits of release]" in answer, answer
 
 
 @pytest.mark.anyio

@@ -28,8 +28,8 @@ from mcp_git.engine.history.commit_search import CommitSearch, SearchedCommits
 from mcp_git.engine.history.cut_history import describe_boundary, find_earlier_name, list_boundary
 from mcp_git.engine.history.dates import to_git_date
 from mcp_git.engine.history.missing_paths import is_in_revision, refuse_missing_path
+from mcp_git.engine.history.other_side import describe_other_side
 from mcp_git.engine.history.page_position import PagePosition, decode_position
-from mcp_git.engine.history.patch_lines import PatchLines, describe_difference, read_patch_lines
 from mcp_git.engine.history.patterns import refuse_foreign_syntax
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.output import clip, select_options, split_lines, split_records
@@ -56,9 +56,6 @@ _MAX_MOVE_BYTES = 178
 # How far commits are looked for that are dated before their parents: git takes 20 ms for 5,000.
 _MAX_COMMITS_BEHIND_PAGE = 5_000
 _MAX_COMMITS_OF_SEARCH = 20_000
-# Where commits of one subject are looked for on the other side, and how many such are named.
-_MAX_COMPARED_SUBJECTS = 5000
-_MAX_NAMESAKES = 10
 # Of a body that a model reads.
 _MAX_BODY_BYTES = 500
 # Of all bodies on a page of a script.
@@ -486,53 +483,6 @@ def _list_tips(git: Git, repository: Repository, query: LogQuery, cancel: Cancel
     return git.run(repository, arguments, cancel).text.split()
 
 
-def _describe_namesakes(
-    git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
-) -> list[str]:
-    """Return which commits that are not picked have the subject of one on the other side, and how they differ.
-
-    One that was picked with a conflict, or with other changes beside it, has another patch there.
-    """
-    if not (query.not_picked and isinstance(query.revision, Range) and page.commits):
-        return []
-    start = query.revision.start.text.removeprefix("^")
-    namesakes = _find_namesakes(git, repository, start, query.revision.end.text, page, cancel)
-    if not namesakes:
-        return []
-    pairs = dict(list(namesakes.items())[:_MAX_NAMESAKES])
-    patches = read_patch_lines(git, repository, [*pairs, *pairs.values()], cancel)
-    names = ", ".join(_describe_pair(page.commits[oid], other, patches) for oid, other in pairs.items())
-    if len(namesakes) > _MAX_NAMESAKES:
-        names += f" and {len(namesakes) - _MAX_NAMESAKES:,} more"
-    return [f"not the patch but the subject of one in {escape_line_breaks(start)}: {names}"]
-
-
-def _describe_pair(commit: Commit, other: str, patches: Mapping[str, PatchLines]) -> str:
-    """Return the hashes of two commits of one subject, and by which lines they differ if that can be said."""
-    digits = SCRIPT_HASH_DIGITS if is_answering_script() else len(commit.short_hash)
-    pair = f"{commit.oid[:digits]} as {other[:digits]}"
-    if commit.oid not in patches or other not in patches:
-        return pair
-    difference = describe_difference(patches[commit.oid], patches[other])
-    return f"{pair} ({difference})" if difference else pair
-
-
-def _find_namesakes(
-    git: Git, repository: Repository, start: str, end: str, page: _CommitPage, cancel: CancelToken
-) -> Mapping[str, str]:
-    """Return by its hash which commit of `start` has the subject of each one of a page, if any has."""
-    arguments = ["log", "--format=%H%x00%s", f"--max-count={_MAX_COMPARED_SUBJECTS}", f"{end}..{start}", "--"]
-    hashes: dict[str, str] = {}
-    for line in split_lines(git.run(repository, arguments, cancel, exit_codes=(0, 128))):
-        oid, _, subject = line.partition("\0")
-        hashes.setdefault(subject, oid)
-    namesakes: dict[str, str] = {}
-    for commit in page.commits.values():
-        if commit.subject and commit.subject in hashes:
-            namesakes[commit.oid] = hashes[commit.subject]
-    return namesakes
-
-
 def _describe_limits(
     git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
 ) -> list[str]:
@@ -543,9 +493,10 @@ def _describe_limits(
     """
     boundary = list_boundary(git.layout(repository))
     facts = describe_named_revisions(page.remarks)
-    facts += _describe_namesakes(git, repository, query, page, cancel)
     if query.misses_behind_old:
         facts.append("a commit is dated before its parents, so others since then are missing")
+    if query.not_picked and isinstance(query.revision, Range) and page.commits:
+        facts += describe_other_side(git, repository, query.revision, list(page.commits.values()), boundary, cancel)
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
         facts.append(describe_boundary(boundary, page.commits))
     is_one_path = bool(query.path.text) and not query.path.is_glob

@@ -1,0 +1,314 @@
+"""Tells what one side of a range has of commits of the other side that were not picked as they are.
+
+One that was picked with a conflict, or with other changes beside it, has another patch there, and mostly its subject.
+What was made there in another way has its lines in other commits.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+from mcp_batteries.concurrency.cancellation import CancelToken
+from mcp_batteries.server.calling.results import is_answering_script
+from mcp_git.engine.history.commit_rows import SCRIPT_HASH_DIGITS, Commit
+from mcp_git.engine.history.patch_lines import (
+    PatchLines,
+    describe_difference,
+    name_lines,
+    read_patch_lines,
+    stream_patch_lines,
+)
+from mcp_git.engine.program.git import Git
+from mcp_git.engine.program.output import split_lines
+from mcp_git.models import count
+from mcp_git.path_quoting import escape_line_breaks
+from mcp_git.policy import Range, Repository
+
+__all__ = ["describe_other_side"]
+
+# Where commits of one subject are looked for on the other side, and how many such are named.
+_MAX_COMPARED_SUBJECTS = 5000
+_MAX_NAMESAKES = 10
+# In how many commits of the other side lines are looked for.
+_MAX_OTHERS = 2000
+# For the patches of one side: what one run of git reads, and how many of them there are where that does not do.
+_MAX_BYTES = 4_000_000
+_MAX_RUNS = 4
+# How many commits are named, and for each of them how many that have its lines.
+_MAX_NAMED = 5
+_MAX_HOLDERS = 3
+# A letter or a digit of any script.
+_WORD = re.compile(r"[^\W_]")
+
+
+class _OtherCommit(NamedTuple):
+    """A commit of the other side."""
+
+    oid: str
+    parents: str
+    subject: str
+
+    @property
+    def is_merge(self) -> bool:
+        return " " in self.parents
+
+
+def describe_other_side(
+    git: Git,
+    repository: Repository,
+    revision: Range,
+    commits: Sequence[Commit],
+    boundary: Iterable[str],
+    cancel: CancelToken,
+) -> list[str]:
+    """Return what the start of a range has of some commits of its end: their subjects, and lines of the other ones.
+
+    Args:
+        boundary: the first commits of a shallow clone, of which nobody knows what they changed.
+    """
+    start = revision.start.text.removeprefix("^")
+    name = escape_line_breaks(start)
+    others = _list_commits(git, repository, f"{revision.end.text}..{start}", cancel)
+    namesakes = _find_namesakes(others, commits)
+    facts: list[str] = []
+    if namesakes:
+        pairs = _describe_namesakes(git, repository, namesakes, _count_digits(commits), cancel)
+        facts.append(f"not the patch but the subject of one in {name}: {pairs}")
+    comparison = _LineComparison(git, repository, _count_digits(commits), cancel)
+    first_commits = set(boundary)
+    remaining = [commit for commit in commits if commit.oid not in namesakes and commit.oid not in first_commits]
+    comparison.read_own([commit.oid for commit in remaining if not commit.is_merge])
+    sources = [other.oid for other in others if not other.is_merge]
+    comparison.read_others([oid for oid in sources if oid not in first_commits])
+    # Of a long list the end is missing.
+    source_count = len(sources) + (len(others) == _MAX_COMPARED_SUBJECTS)
+    return [*facts, *comparison.describe(name, source_count, "other" if namesakes else "commit")]
+
+
+def _count_digits(commits: Sequence[Commit]) -> int:
+    """Return how many digits of a hash the answer shows."""
+    return SCRIPT_HASH_DIGITS if is_answering_script() else len(commits[0].short_hash)
+
+
+def _list_commits(git: Git, repository: Repository, span: str, cancel: CancelToken) -> list[_OtherCommit]:
+    arguments = ["log", "--format=%H%x00%P%x00%s", f"--max-count={_MAX_COMPARED_SUBJECTS}", span, "--"]
+    output = git.run(repository, arguments, cancel, exit_codes=(0, 128))
+    return [_OtherCommit(*line.split("\0", 2)) for line in split_lines(output)]
+
+
+def _find_namesakes(others: Iterable[_OtherCommit], commits: Iterable[Commit]) -> Mapping[str, str]:
+    """Return by its hash which commit of the other side has the subject of each commit, if any has."""
+    hashes: dict[str, str] = {}
+    for other in others:
+        hashes.setdefault(other.subject, other.oid)
+    namesakes: dict[str, str] = {}
+    for commit in commits:
+        if commit.subject and commit.subject in hashes:
+            namesakes[commit.oid] = hashes[commit.subject]
+    return namesakes
+
+
+def _describe_namesakes(
+    git: Git, repository: Repository, namesakes: Mapping[str, str], digits: int, cancel: CancelToken
+) -> str:
+    pairs = dict(list(namesakes.items())[:_MAX_NAMESAKES])
+    patches = read_patch_lines(git, repository, [*pairs, *pairs.values()], cancel)
+    names = ", ".join(_describe_pair(oid, other, digits, patches) for oid, other in pairs.items())
+    if len(namesakes) > _MAX_NAMESAKES:
+        names += f" and {len(namesakes) - _MAX_NAMESAKES:,} more"
+    return names
+
+
+def _describe_pair(oid: str, other: str, digits: int, patches: Mapping[str, PatchLines]) -> str:
+    """Return the hashes of two commits of one subject, and by which lines they differ if that can be said."""
+    pair = f"{oid[:digits]} as {other[:digits]}"
+    if oid not in patches or other not in patches:
+        return pair
+    difference = describe_difference(patches[oid], patches[other])
+    return f"{pair} ({difference})" if difference else pair
+
+
+@dataclass
+class _ComparedCommit:
+    """A commit whose lines are looked for.
+
+    Attributes:
+        lines: those with a letter or a digit, without their white space.
+        shown_lines: its lines as they are shown.
+        holders: by the hash of each other commit that has some of the lines, newest first, which it has.
+    """
+
+    oid: str
+    lines: PatchLines
+    shown_lines: PatchLines
+    holders: dict[str, PatchLines] = field(default_factory=dict[str, PatchLines])
+
+    def add_holder(self, oid: str, lines: PatchLines) -> None:
+        common = lines & self.lines
+        if common:
+            self.holders[oid] = common
+
+    @property
+    def common_lines(self) -> PatchLines:
+        """The lines that the other commits have, all taken together."""
+        total: PatchLines = Counter()
+        for lines in self.holders.values():
+            total.update(lines)
+        return self.lines & total
+
+    @property
+    def common_share(self) -> Fraction:
+        return Fraction(self.common_lines.total(), self.lines.total())
+
+    def choose_holders(self) -> list[str]:
+        """Return the few commits that have most of its lines, and one more if these have not all that are found."""
+        missing = self.common_lines
+        holders = dict(self.holders)
+        chosen: list[str] = []
+        while missing and len(chosen) <= _MAX_HOLDERS:
+            best = max(holders, key=lambda oid: (missing & holders[oid]).total())
+            chosen.append(best)
+            missing -= holders.pop(best)
+        return chosen
+
+
+@dataclass
+class _LineComparison:
+    """Looks in other commits for the lines of some.
+
+    Attributes:
+        digits: how many of a hash are shown.
+    """
+
+    git: Git
+    repository: Repository
+    digits: int
+    cancel: CancelToken
+    _commits: dict[str, _ComparedCommit] = field(default_factory=dict[str, _ComparedCommit])
+    _commits_of_line: dict[str, list[_ComparedCommit]] = field(default_factory=dict[str, list[_ComparedCommit]])
+    _line_counts: dict[str, int] = field(default_factory=dict[str, int])
+    _unread: int = 0
+
+    def read_own(self, oids: Sequence[str]) -> None:
+        """Read the lines of commits that are looked for; those without a word are passed over."""
+        self._unread = len(oids)
+        for oid, lines in self._stream(oids):
+            self._unread -= 1
+            words = _select_words(lines)
+            if words:
+                self._add(_ComparedCommit(oid, words, lines))
+
+    def _add(self, commit: _ComparedCommit) -> None:
+        self._commits[commit.oid] = commit
+        for line in commit.lines:
+            self._commits_of_line.setdefault(line, []).append(commit)
+
+    def read_others(self, oids: Sequence[str]) -> None:
+        """Look for the lines in other commits, which are given newest first."""
+        if not self._commits:
+            return
+        for oid, lines in self._stream(oids[:_MAX_OTHERS]):
+            words = _select_words(lines)
+            self._line_counts[oid] = words.total()
+            self._add_other(oid, words)
+
+    def _add_other(self, oid: str, words: PatchLines) -> None:
+        common_lines = words.keys() & self._commits_of_line.keys()
+        holder = Counter({line: words[line] for line in common_lines})
+        commits: dict[str, _ComparedCommit] = {}
+        for line in common_lines:
+            commits.update({commit.oid: commit for commit in self._commits_of_line[line]})
+        for commit in commits.values():
+            commit.add_holder(oid, holder)
+
+    def _stream(self, oids: Sequence[str]) -> Iterator[tuple[str, PatchLines]]:
+        """Return hash and lines of each commit, passing over one for which a run of git has no room."""
+        for _ in range(_MAX_RUNS):
+            read_count = 0
+            for oid, lines in self._stream_once(oids):
+                read_count += 1
+                yield oid, lines
+            oids = oids[max(1, read_count) :]
+
+    def _stream_once(self, oids: Sequence[str]) -> Iterator[tuple[str, PatchLines]]:
+        # A line of which white space alone changed has not changed, and an empty commit is compared too.
+        options = ["--ignore-all-space", "--always", "--"]
+        return stream_patch_lines(self.git, self.repository, oids, self.cancel, _MAX_BYTES, options)
+
+    def describe(self, name: str, other_count: int, noun: str) -> list[str]:
+        """Return what the other commits have of the lines, and what was not compared; nothing if there are none.
+
+        Args:
+            name: where the other commits are.
+            other_count: how many there are, at least.
+            noun: what the commits of the lines are called.
+        """
+        facts: list[str] = []
+        unread: list[str] = []
+        if self._commits and self._line_counts:
+            facts.append(f"{self._describe_found(name, noun)} (but for white space, merges and lines without words)")
+        if self._unread and other_count:
+            unread.append(f"{count(self._unread, 'commit')} here")
+        if self._commits and len(self._line_counts) < other_count:
+            unread.append(f"all but {count(len(self._line_counts), 'commit')} of {name}")
+        if unread:
+            facts.append(f"lines not compared: {', '.join(unread)}")
+        return facts
+
+    def _describe_found(self, name: str, noun: str) -> str:
+        commits = f"the {count(len(self._commits), noun)} not picked"
+        found = [commit for commit in self._commits.values() if commit.holders]
+        if found:
+            return f"of {commits}, commits of {name} have {self._list_found(found)}"
+        return f"no commit of {name} adds or removes a line of {commits}"
+
+    def _list_found(self, commits: Sequence[_ComparedCommit]) -> str:
+        """Return how many lines of each commit the others have, beginning with those of which they have most."""
+        commits = sorted(commits, key=lambda commit: -commit.common_share)
+        items = [self._describe_commit(commit) for commit in commits[:_MAX_NAMED]]
+        hidden = len(commits) - len(items)
+        if hidden:
+            percent = math.ceil(commits[_MAX_NAMED].common_share * 100)
+            items.append(f"at most {percent} % of the lines of {hidden:,} more")
+        without_lines = len(self._commits) - len(commits)
+        if without_lines:
+            items.append(f"no line of {without_lines:,}")
+        return ", ".join(items)
+
+    def _describe_commit(self, commit: _ComparedCommit) -> str:
+        """Return how many lines of a commit the others have, and which have them."""
+        common = commit.common_lines
+        holders = commit.choose_holders()
+        named = holders[:_MAX_HOLDERS]
+        places = ", ".join(oid[: self.digits] for oid in named)
+        if len(holders) > len(named):
+            places += " and more"
+        own_name = commit.oid[: self.digits]
+        if common != commit.lines:
+            texts = {_remove_space(line): line for line in commit.shown_lines}
+            shown = Counter({texts[line]: number for line, number in common.items()})
+            total = count(commit.lines.total(), "line")
+            return f"{common.total():,} of {total} of {own_name} ({name_lines(shown, 1)} in {places})"
+        if any(self._line_counts[oid] > commit.holders[oid].total() for oid in named):
+            places += " beside others"
+        lines = "the line" if common.total() == 1 else f"all {common.total():,} lines"
+        return f"{lines} of {own_name} (in {places})"
+
+
+def _select_words(lines: PatchLines) -> PatchLines:
+    """Return the lines with a letter or a digit, without their white space."""
+    words: PatchLines = Counter()
+    for line, number in lines.items():
+        if _WORD.search(line):
+            words[_remove_space(line)] += number
+    return words
+
+
+def _remove_space(line: str) -> str:
+    return line.replace(" ", "")
