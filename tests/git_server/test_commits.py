@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -337,11 +337,12 @@ async def test_a_pick_of_which_a_part_was_there_already_tells_how_much_the_commi
     made.commit("Change one", {"c.txt": "two\n"})
     both = made.git("rev-parse", "--short", "main~1").strip()
     made.git("switch", "--quiet", "topic")
-    made.commit("Here already", {"a.txt": "two\n"})
+    here = made.commit("Here already", {"a.txt": "two\n"})[:7]
     for revision in ("main~2..main", "main~1"):
         async with serving("--write", made.path) as asking:
             picked = await asking("run_cherry_pick", rev=revision)
-            rest = f"the rest of {both} (2 files, +3 -2) was here already: a.txt: `-one`, `+two`"
+            rest = f"the rest of {both} (2 files, +3 -2) was here already: a.txt: `-one`, `+two`, "
+            rest += f"came with {here} Here already"
             assert f"Change both (1 file, +2 -1; {rest})" in picked, picked
             assert ".." not in revision or "Change one (1 file, +1 -1)\n" in picked, picked
             await undone(asking, picked)
@@ -360,10 +361,79 @@ async def test_a_pick_names_a_file_as_the_commit_and_as_the_branch_do(tmp_path: 
     made.git("switch", "--quiet", "export")
     (made.path / "src/shop").mkdir()
     made.git("mv", "src/orders.py", "src/shop/orders.py")
-    made.commit("Move, and change one", {"src/shop/orders.py": text_with(line_1="first")})
+    here = made.commit("Move, and change one", {"src/shop/orders.py": text_with(line_1="first")})[:7]
     async with serving("--write", made.path) as asking:
         picked = await asking("run_cherry_pick", rev="main")
-    assert "was here already: src/orders.py (here src/shop/orders.py): `-line 1`, `+first`)" in picked, picked
+    assert "was here already: src/orders.py (here src/shop/orders.py): `-line 1`, `+first`, " in picked, picked
+    assert f"`+first`, came with {here} Move, and change one)" in picked, picked
+
+
+@pytest.mark.parametrize(
+    ("history", "origins"),
+    [
+        ([("one", "first", "line 3"), ("three", "first", "third")], ["three", "one"]),
+        ([("both", "first", "third"), ("more", "first", "third", "more")], ["both"]),
+        ([("once", "first", "third"), ("undo",), ("again", "first", "third")], ["again"]),
+        ([("both", "first", "third"), ("undo one", "line 1", "third"), ("one", "first", "third")], ["one", "both"]),
+        ([("both", "first", "third"), ("more", "first", "third", "first")], ["both"]),
+        ([("one", "first"), ("undo",), ("both", "first", "third")], ["both"]),
+    ],
+)
+async def test_a_pick_names_the_commits_with_which_its_lines_came(
+    history: Sequence[tuple[str, ...]], origins: Sequence[str], tmp_path: Path
+) -> None:
+    made = Made(tmp_path / "app")
+
+    def text(first: str = "line 1", third: str = "line 3", last: str = "line 5", new: str = "line 7") -> str:
+        return f"{first}\nline 2\n{third}\nline 4\n{last}\nline 6\n{new}\n"
+
+    made.commit("Begin", {"a.txt": text(), "b.txt": "line 1\nline 3\n"})
+    made.git("branch", "topic")
+    made.commit("Change three", {"a.txt": text("first", "third", new="seventh")})
+    made.git("switch", "--quiet", "topic")
+    # What has the lines in another file is not where they came from.
+    made.commit("Elsewhere", {"b.txt": "first\nthird\n"})
+    hashes = {subject: made.commit(subject, {"a.txt": text(*lines)})[:7] for subject, *lines in history}
+    async with serving("--write", made.path) as asking:
+        picked = await asking("run_cherry_pick", rev="main")
+    assert "was here already: a.txt: `-line 1`, `-line 3`" in picked or "and 2 more" in picked, picked
+    named = ", ".join(f"{hashes[subject]} {subject}" for subject in origins)
+    assert f", came with {named})" in picked if origins else "came with" not in picked, picked
+
+
+async def test_of_two_commits_that_made_the_same_change_none_is_where_it_came_from(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    lines = [f"line {number}" for number in range(20)]
+    made.commit("Begin", {"a.txt": "\n".join(["one", *lines]), "b.txt": "one\n"})
+    made.git("branch", "topic")
+    made.commit("Change both", {"a.txt": "\n".join(["two", *lines]), "b.txt": "two\n"})
+    made.git("switch", "--quiet", "topic")
+    made.git("branch", "side")
+    made.commit("On the branch", {"a.txt": "\n".join(["two", *lines, "more"])})
+    made.git("switch", "--quiet", "side")
+    made.commit("On the side", {"a.txt": "\n".join(["two", *lines[:9], *lines[10:]])})
+    made.git("switch", "--quiet", "topic")
+    made.git("merge", "--quiet", "--no-ff", "--message=merged", "side")
+    async with serving("--write", made.path) as asking:
+        picked = await asking("run_cherry_pick", rev="main")
+    assert "was here already: a.txt: `-one`, `+two`)" in picked, picked
+
+
+async def test_a_commit_that_only_renamed_a_file_is_not_where_its_lines_came_from(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    lines = [f"line {number}" for number in range(20)]
+    made.commit("Begin", {"a.txt": "\n".join(lines)})
+    made.git("branch", "topic")
+    made.commit("Add two", {"a.txt": "\n".join(["first", *lines, "last"])})
+    made.git("switch", "--quiet", "topic")
+    made.git("mv", "a.txt", "other.txt")
+    made.commit("Add one in another place", {"other.txt": "\n".join(["first", *lines])})
+    (made.path / "new").mkdir()
+    made.git("mv", "other.txt", "new/a.txt")
+    made.commit("Rename")
+    async with serving("--write", made.path) as asking:
+        picked = await asking("run_cherry_pick", rev="main")
+    assert "was here already: a.txt (here new/a.txt): `+first`)" in picked, picked
 
 
 async def test_picks_pass_over_what_is_there_already_also_after_a_conflict(tmp_path: Path) -> None:

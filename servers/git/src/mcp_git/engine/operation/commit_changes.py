@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_git.engine.history.commit_rows import abbreviation
-from mcp_git.engine.history.patch_lines import PatchLines, name_lines, read_patch_lines
+from mcp_git.engine.history.cut_history import list_boundary
+from mcp_git.engine.history.line_origins import choose_origins
+from mcp_git.engine.history.patch_lines import PatchLines, name_lines, read_patch_lines, stream_patch_lines
 from mcp_git.engine.operation.operation import CommitOperation, Operation, PickOperation
 from mcp_git.engine.operation.untracked_files import name_some
 from mcp_git.engine.program.git import Git, GitFailed
@@ -37,6 +39,11 @@ _SHORT_COUNTS = re.compile(
 )
 # Of what the branch of a picked commit had already.
 _MAX_LINES_OF_SOURCE = 2
+# How many commits may have brought that, how much of their patches is read, and how many of them are named.
+_MAX_SEARCHED = 1000
+_MAX_SEARCHED_BYTES = 4_000_000
+_MAX_ORIGINS = 3
+_MAX_ORIGIN_BYTES = 70
 
 
 class _ListedCommit(NamedTuple):
@@ -105,9 +112,9 @@ class CommitChanges:
         if any(number > limit for number, limit in zip(numbers, source_numbers, strict=True)):
             return f"{source.counts} in {source.short_hash}"
         text = f"the rest of {source.short_hash} ({source.counts}) was here already"
-        names = self._name_smaller_files(commit, source)
-        if names:
-            text += f": {names}"
+        files = _SmallerFiles(self._count_lines_of_files(commit), self._count_lines_of_files(source))
+        if files.paths:
+            text += f": {files.describe()}"
         patches = read_patch_lines(self.git, self.repository, [commit.oid, source.oid], self.cancel)
         source_lines = patches.get(source.oid, PatchLines())
         # A commit without a change has no patch.
@@ -115,15 +122,46 @@ class CommitChanges:
         missing_lines = source_lines - lines
         if missing_lines and lines <= source_lines:
             text += f": {name_lines(missing_lines, _MAX_LINES_OF_SOURCE)}"
+            origins = self._find_origins(missing_lines, [f"{commit.oid}^", f"^{source.oid}"], files.all_paths)
+            if origins:
+                text += f", came with {', '.join(origins)}"
         return text
 
-    def _name_smaller_files(self, commit: _ListedCommit, source: _ListedCommit) -> str:
-        """Return the files of which a commit that was picked changes less than its source."""
-        counts = self._count_lines_of_files(commit)
-        source_counts = self._count_lines_of_files(source)
-        names = [name for name, lines in source_counts.items() if counts.get(name) != lines]
-        moved = _pair_moved(source_counts.keys() - counts.keys(), counts.keys() - source_counts.keys())
-        return name_some([_name_here(name, moved.get(name)) for name in names])
+    def _find_origins(self, lines: PatchLines, span: Sequence[str], paths: Sequence[str]) -> list[str]:
+        """Return hash and subject of the commits that made a change, newest first; nothing where it is not certain.
+
+        Args:
+            span: the revisions between which they are.
+            paths: the files that may have been changed.
+        """
+        rows = self._list_changes_of_files(span, paths)
+        options = ["--", *paths]
+        patches = dict(
+            stream_patch_lines(self.git, self.repository, list(rows), self.cancel, _MAX_SEARCHED_BYTES, options)
+        )
+        if len(patches) < len(rows):
+            return []  # There was no room for one of them.
+        origins = choose_origins(lines, patches)
+        # Only among all its files git sees that a commit renamed one, whose lines are not new.
+        whole_patches = read_patch_lines(self.git, self.repository, origins, self.cancel)
+        for oid in origins:
+            if not patches[oid] <= whole_patches.get(oid, PatchLines()):
+                return []
+        names = [clip(escape_line_breaks(rows[oid]), _MAX_ORIGIN_BYTES) for oid in origins[:_MAX_ORIGINS]]
+        if len(origins) > len(names):
+            names.append(f"{len(origins) - len(names):,} more")
+        return names
+
+    def _list_changes_of_files(self, span: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
+        """Return by its hash a row for each commit that changed some files; nothing if they are many, or may be cut."""
+        options = [*abbreviation(), "--no-merges", "--topo-order", f"--max-count={_MAX_SEARCHED + 1}"]
+        arguments = ["log", "--format=%H%x00%h %s", *options, *span, "--", *paths]
+        output = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128))
+        rows = dict(line.split("\0", 1) for line in split_lines(output))
+        boundary = list_boundary(self.git.layout(self.repository))
+        if len(rows) > _MAX_SEARCHED or not rows.keys().isdisjoint(boundary):
+            return {}
+        return rows
 
     def _count_lines_of_files(self, commit: _ListedCommit) -> Mapping[bytes, bytes]:
         """Return by its path how many lines a commit adds to each file and removes from it, as git prints that."""
@@ -300,6 +338,36 @@ def _format_counts(counts: re.Match[str]) -> str:
     return f"{files}, +{counts['added'] or 0} -{counts['removed'] or 0}"
 
 
+class _SmallerFiles:
+    """The files of which a commit that was picked changes less than its source.
+
+    Args:
+        counts, source_counts: how many lines the two commits add to each file and remove from it.
+
+    Attributes:
+        paths: the files as the source has them.
+    """
+
+    def __init__(self, counts: Mapping[bytes, bytes], source_counts: Mapping[bytes, bytes]) -> None:
+        self.paths = [path for path, lines in source_counts.items() if counts.get(path) != lines]
+        self._new_paths = counts.keys() - source_counts.keys()
+        self._moved = _pair_moved(source_counts.keys() - counts.keys(), self._new_paths)
+
+    @property
+    def all_paths(self) -> list[str]:
+        """The files as the source has them, and those that only the picked commit has, which may be the same."""
+        return [os.fsdecode(path) for path in (*self.paths, *sorted(self._new_paths))]
+
+    def describe(self) -> str:
+        return name_some([self._name(path) for path in self.paths])
+
+    def _name(self, path: bytes) -> str:
+        """Return the path of a file, and behind it the one that it has on the branch, if that is another."""
+        if path not in self._moved:
+            return quote_path(path)
+        return f"{quote_path(path)} (here {quote_path(self._moved[path])})"
+
+
 def _pair_moved(source_paths: Collection[bytes], branch_paths: Collection[bytes]) -> Mapping[bytes, bytes]:
     """Return by the path of a file in a picked commit where the branch has it, if one file there has its name."""
     moved: dict[bytes, bytes] = {}
@@ -308,13 +376,6 @@ def _pair_moved(source_paths: Collection[bytes], branch_paths: Collection[bytes]
         if len(candidates) == 1:
             moved[path] = candidates[0]
     return moved
-
-
-def _name_here(path: bytes, here: bytes | None) -> str:
-    """Return the path of a file, and behind it the one that it has on the branch, if that is another."""
-    if here is None:
-        return quote_path(path)
-    return f"{quote_path(path)} (here {quote_path(here)})"
 
 
 def _list_counts(commit: _ListedCommit) -> list[int]:
