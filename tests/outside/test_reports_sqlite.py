@@ -650,18 +650,23 @@ async def test_comparisons_of_like_times_and_of_masked_ones_are_not_told(tmp_pat
 
 @pytest.mark.reported("nao1215/sqly#890")
 @pytest.mark.reported("pawelsalawa/letos#3123")
+@pytest.mark.reported("coleifer/sqlite-web#178")
 async def test_bytes_that_a_csv_file_takes_out_come_back_as_bytes(tmp_path: Path) -> None:
     run(
         tmp_path / "a.db",
         """CREATE TABLE files (id integer PRIMARY KEY, content blob, note text);
         CREATE TABLE strict_files (id integer PRIMARY KEY, content BLOB, note text) STRICT;
         CREATE TABLE loose_files (id integer PRIMARY KEY, content longblob, note text);
+        CREATE TABLE jsonb_files (id integer PRIMARY KEY, content JSONB, note text);
+        CREATE TABLE uuid_files (id integer PRIMARY KEY, content binary(16), note text);
+        CREATE TABLE untyped_files (id integer PRIMARY KEY, content, note text);
         INSERT INTO files VALUES (1, x'00ff', 'x'), (2, x'', 'b'), (3, NULL, 'c');""",
     )
     (tmp_path / "mixed.csv").write_text("content\nx'41'\nplain\n", "utf-8")
     async with served("--write", "--ddl", "--files", tmp_path, tmp_path / "a.db") as wire:
         await wire.call("copy_to_file", sql="SELECT * FROM files", file="files.csv")
-        for table in ("strict_files", "loose_files", "new_files"):
+        kinds = ("strict", "loose", "jsonb", "uuid", "untyped", "new")
+        for table in [f"{kind}_files" for kind in kinds]:
             done = await wire.call("copy_from_file", file="files.csv", table=table)
             assert not done.get("isError"), text_of(done)
             said = text_of(await wire.call("get_table", table=table, compare_with="files"))

@@ -43,7 +43,7 @@ _INTEGER = re.compile(r"\s*[-+]?[0-9]{1,1000}\s*", re.ASCII)
 _MIN_LONG_DIGITS = 19
 _INTEGER_TYPE = re.compile("INT", re.IGNORECASE)
 _REAL_OR_ANY_TYPE = re.compile("REAL|FLOA|DOUB|^ANY$", re.IGNORECASE)
-_BLOB_TYPE = re.compile("BLOB", re.IGNORECASE)
+_TEXT_TYPE = re.compile("CHAR|CLOB|TEXT", re.IGNORECASE)
 _TEXT_OR_BLOB_TYPE = re.compile("CHAR|CLOB|TEXT|BLOB", re.IGNORECASE)
 # Types that are about numbers; SQLite lets texts into their columns, and takes them for 0 in sums.
 _NUMBER_TYPE = re.compile("INT|REAL|FLOA|DOUB|NUMERIC|DECIMAL|NUMBER|MONEY", re.IGNORECASE)
@@ -145,7 +145,7 @@ class _Import:
         fields: the names of the fields in the file.
         columns: the columns that these are for.
         integer_positions: the fields for columns that keep an integer beyond 64 bits only about.
-        blob_positions: the fields for columns of bytes.
+        blob_positions: the fields for columns that bytes may be in: all but those of text, as of UUID or JSONB too.
         untyped_positions: the fields for columns without a type.
         number_positions: the fields for columns of numbers, and whether these have to have a value.
         texts: by the position of the field, what is in such a column and no number.
@@ -192,7 +192,9 @@ class _Import:
         self.integer_positions = [
             position for position, name in enumerate(self.columns) if _rounds_long_integers(types[name])
         ]
-        self.blob_positions = [position for position, name in enumerate(self.columns) if _BLOB_TYPE.search(types[name])]
+        self.blob_positions = [
+            position for position, name in enumerate(self.columns) if not _TEXT_TYPE.search(types[name])
+        ]
         self.untyped_positions = [
             position for position, name in enumerate(self.columns) if types[name].upper() in ("", "ANY")
         ]
