@@ -446,6 +446,41 @@ async def test_rows_that_make_room_for_others_are_counted(tmp_path: Path, sql: s
             assert lines[1].startswith(said), lines
 
 
+@pytest.mark.reported("simonw/sqlite-utils#149")
+@pytest.mark.reported("mareforma/mareforma#31")
+@pytest.mark.reported("MemTensor/MemOS#2363")
+async def test_triggers_that_a_replaced_row_does_not_run_are_told(tmp_path: Path) -> None:
+    remove = "INSERT INTO words (words, rowid, title) VALUES ('delete', old.id, old.title);"
+    run(
+        tmp_path / "a.db",
+        f"""CREATE TABLE docs (id integer PRIMARY KEY, title text, UNIQUE (title) ON CONFLICT REPLACE);
+        CREATE VIRTUAL TABLE words USING fts5 (title, content=docs, content_rowid=id);
+        CREATE TRIGGER added AFTER INSERT ON docs BEGIN
+            INSERT INTO words (rowid, title) VALUES (new.id, new.title); END;
+        CREATE TRIGGER removed AFTER DELETE ON docs BEGIN {remove} END;
+        CREATE TRIGGER edited AFTER UPDATE OF title ON docs BEGIN {remove}
+            INSERT INTO words (rowid, title) VALUES (new.id, new.title); END;
+        INSERT INTO docs VALUES (1, 'alpha'), (2, 'beta');""",
+    )
+    (tmp_path / "docs.csv").write_text("id,title\n7,beta\n", "utf-8")
+    said = "REPLACE ran no DELETE trigger (removed) for rows that were there; DELETE, then INSERT, does"
+    async with served("--write", "--files", tmp_path, tmp_path / "a.db") as wire:
+        replace = "REPLACE INTO docs VALUES (1, 'gamma') RETURNING id"
+        done = text_of(await wire.call("write_rows", sql=replace, dry_run=True))
+        assert f"1 row, in place of 1 in docs, words (trigger added); {said}\n" in done, done
+        done = text_of(await wire.call("copy_from_file", file="docs.csv", table="docs", dry_run=True))
+        assert "in place of 1 row" in done and said in done, done
+        for sql in (
+            "REPLACE INTO docs VALUES (9, 'delta')",
+            "DELETE FROM docs WHERE id = 1; INSERT INTO docs VALUES (1, 'gamma')",
+            "INSERT INTO docs VALUES (2, 'zeta') ON CONFLICT (id) DO UPDATE SET title = excluded.title",
+        ):
+            done = text_of(await wire.call("write_rows", sql=sql))
+            assert done.startswith("Done") and "DELETE trigger" not in done, done
+        check = await wire.call("write_rows", sql="INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
+        assert not check.get("isError"), text_of(check)
+
+
 _TRIGGER = "CREATE TRIGGER logged AFTER INSERT ON log BEGIN UPDATE users SET mail = NULL WHERE 0; END;"
 _VIEW = "CREATE VIEW mails AS SELECT mail FROM users;"
 _DEPENDENTS = f"""

@@ -55,7 +55,11 @@ async def import_rows(pool: WorkerPool, table: ImportTable, file: ServedFile, *,
         dialect=answer["dialect"],
         records=answer["records"],
         texts=answer["texts"],
-        notes=[*_explain_codes(answer["codes"]), *_explain_rounded(answer["rounded"])],
+        notes=[
+            *_explain_codes(answer["codes"]),
+            *_explain_rounded(answer["rounded"]),
+            *filter(None, [answer["skipped_triggers"]]),
+        ],
         replaced=answer["replaced"],
     )
 

@@ -102,9 +102,9 @@ def _to_step(step: Mapping[str, Any], returned: RowPage | None) -> Step:
         replaced = f"in place of {step['replaced']:,}"
     rows = ", ".join(filter(None, [format_count(step["rows"], "row"), replaced, indirect]))
     subject = f"{rows} {tables}".rstrip()
-    summary = ", ".join(filter(None, [subject, seconds]))
+    notes = [", ".join(filter(None, [subject, seconds])), step["skipped_triggers"]]
     if returned is None:
         # Else its rows say it.
-        notes = [*step["incomparable"], *step["absent"]]
-        summary = "; ".join([summary, *map(to_one_line, notes)])
+        notes += [*step["incomparable"], *step["absent"]]
+    summary = to_one_line("; ".join(filter(None, notes)))
     return Step(summary, None, "", returned)

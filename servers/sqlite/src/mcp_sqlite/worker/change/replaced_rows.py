@@ -24,7 +24,8 @@ _VERBS = ("INSERT", "REPLACE", "UPDATE")
 _MAX_TARGET_TOKENS = 16
 _UPSERT = re.compile(r"\bDO\s+UPDATE\b", re.IGNORECASE)
 _DEFINITION = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
-_HAS_TRIGGER = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE)"
+_TRIGGERS = "SELECT name, tbl_name = ? COLLATE NOCASE, sql FROM sqlite_master WHERE type = 'trigger'"
+_DELETE_TRIGGER = re.compile(r"\bDELETE\s+ON\b", re.IGNORECASE)
 _REPLACES = re.compile(r"\bON\s+CONFLICT\s+REPLACE\b", re.IGNORECASE)
 
 
@@ -44,26 +45,41 @@ class ReplacedRows:
         self._table = ""
         self._inserts = False
         self._count_before: int | None = None
+        self._delete_triggers: list[str] = []
         target = _find_target(sql)
         if target is None or _UPSERT.search(sql):
             return
         name = target["plain"] or target["bracketed"] or (target["quoted"] or "").replace('""', '"')
-        can_replace = _says_replace(target) or self._is_defined_to_replace(name)
-        # A trigger may add and remove rows itself.
-        if can_replace and not database.read_internal(_HAS_TRIGGER, [name]):
+        if not _says_replace(target) and not self._is_defined_to_replace(name):
+            return
+        triggers = database.run_internal(_TRIGGERS, [name])
+        self._delete_triggers = [trigger for trigger, is_own, sql in triggers if is_own and _DELETE_TRIGGER.search(sql)]
+        # A trigger may add and remove rows of the table itself.
+        adds_or_removes = re.compile(rf"\b(?:INTO|DELETE\s+FROM)\s+[\"\[`]?{re.escape(name)}\b", re.IGNORECASE)
+        if not any(adds_or_removes.search(sql) for _, _, sql in triggers):
             self._table = name
             self._inserts = target["verb"].upper() != "UPDATE"
             self._count_before = self._count_rows()
 
-    def count(self, changed_rows: int) -> int:
-        """Return how many rows made room for those that the statement has changed; 0 where that is not known."""
+    def count(self, changed_rows: int) -> int | None:
+        """Return how many rows made room for those that the statement has changed; None where that is not known."""
         if self._count_before is None:
-            return 0
+            return None
         count_after = self._count_rows()
         if count_after is None:
-            return 0
+            return None
         inserted = changed_rows if self._inserts else 0
         return max(0, self._count_before + inserted - count_after)
+
+    def describe_skipped_triggers(self, count: int | None) -> str:
+        """Return which triggers did not run for the rows that made room; empty if there are none, or no such row.
+
+        SQLite runs them only with `recursive_triggers`, by which a trigger that updates its own table would not end.
+        """
+        if count == 0 or not self._delete_triggers:
+            return ""
+        names = ", ".join(self._delete_triggers)
+        return f"REPLACE ran no DELETE trigger ({names}) for rows that were there; DELETE, then INSERT, does"
 
     def _is_defined_to_replace(self, table: str) -> bool:
         rows = self._database.run_internal(_DEFINITION, [table])

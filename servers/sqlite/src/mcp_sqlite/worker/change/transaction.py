@@ -84,6 +84,7 @@ class _Step:
         row_count: rows that it changed itself.
         total_row_count: the same with those that triggers and foreign keys changed.
         replaced_row_count: rows that were removed to make room for these, as far as that is known.
+        skipped_triggers: a note on triggers that did not run for those rows.
         tables: the tables whose rows it changed, with the triggers that did.
         tables_written: the same, names only.
         seconds: how long it took, if that was long.
@@ -100,6 +101,7 @@ class _Step:
     seconds: float | None
     returned: dict[str, Any] | None
     replaced_row_count: int = 0
+    skipped_triggers: str = ""
     absent_values: list[str] = field(default_factory=list[str])
     incomparable_values: list[str] = field(default_factory=list[str])
 
@@ -116,6 +118,7 @@ class _Step:
             "rows": self.row_count,
             "all": self.total_row_count,
             "replaced": self.replaced_row_count,
+            "skipped_triggers": self.skipped_triggers,
             "tables": self.tables,
             "seconds": self.seconds,
             "absent": self.absent_values,
@@ -268,7 +271,9 @@ class _Change:
             incomparable_values = find_incomparable_values(self.database, self.statements[number], parameters)
             step = run(self.database, self.mode, statement)
             step.incomparable_values = incomparable_values
-            step.replaced_row_count = replaced_rows.count(step.row_count)
+            replaced_row_count = replaced_rows.count(step.row_count)
+            step.replaced_row_count = replaced_row_count or 0
+            step.skipped_triggers = replaced_rows.describe_skipped_triggers(replaced_row_count)
             if step.found_nothing:
                 step.absent_values = find_absent_values(self.database, self.statements[number])
             return step

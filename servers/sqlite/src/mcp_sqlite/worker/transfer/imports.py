@@ -91,7 +91,8 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         "texts": importer.describe_noted(importer.texts),
         "codes": importer.describe_noted(importer.codes),
         "rounded": importer.describe_noted(importer.rounded),
-        "replaced": replaced_row_count,
+        "replaced": replaced_row_count or 0,
+        "skipped_triggers": replaced_rows.describe_skipped_triggers(replaced_row_count),
     }
     if new_table is not None:
         answer["new_columns"] = new_table.inferred.columns
