@@ -1,5 +1,6 @@
 """What users reported of other servers and tools for PostgreSQL, tried on mcp-postgres with tables of our own."""
 
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -637,6 +638,23 @@ async def test_what_a_foreign_server_says_is_not_taken_for_our_own_database() ->
             said = text_of(done)
             assert done["isError"] and "The server of a foreign table says" in said and "Did you mean" not in said, said
         assert text_of(await wire.call("query_rows", sql="SELECT count(*) FROM by_postgres_fdw")).endswith("[2]\n")
+
+
+@pytest.mark.reported("beekeeper-studio/beekeeper-studio#1583")
+@pytest.mark.reported("Guepard-Corp/gfs#108")
+@pytest.mark.reported("pgadmin-org/pgadmin4#1706")
+async def test_a_table_that_others_inherit_is_told_with_whose_rows_it_is_counted() -> None:
+    base = make(
+        "CREATE TABLE animals (id int, name text); CREATE TABLE dogs (breed text) INHERITS (animals);"
+        "INSERT INTO animals VALUES (1, 'generic'); INSERT INTO dogs VALUES (2, 'rex', 'lab'), (3, 'fido', 'pug')"
+    )
+    async with inside(base.url()) as wire:
+        listed = text_of(await wire.call("list_objects"))
+        assert re.search("public.animals .*, without the 1 table that inherits it: id", listed), listed
+        counts = text_of(await wire.call("list_objects", kind="counts"))
+        assert "public.animals 1 row, without the 1 table that inherits it\n" in counts, counts
+        assert "public.dogs 2 rows\n" in counts, counts
+        assert text_of(await wire.call("query_rows", sql="SELECT count(*) FROM animals")).endswith("[3]\n")
 
 
 @pytest.mark.reported("graphprotocol/graph-node#4327")

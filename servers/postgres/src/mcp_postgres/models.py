@@ -92,14 +92,16 @@ class RowCount:
     Attributes:
         table: as SQL spells it.
         is_filtered: whether policies may hide some from the role.
-        child_count: how many tables inherit it whose rows are counted with its own; None where only its own are.
+        child_count: how many tables inherit it.
+        counts_children: whether their rows are counted with its own; a query of it reads them in any case.
     """
 
     table: str
     rows: int | None
     reason: str = ""
     is_filtered: bool = False
-    child_count: int | None = None
+    child_count: int = 0
+    counts_children: bool = False
 
     def text(self) -> str:
         if self.rows is None:
@@ -107,8 +109,8 @@ class RowCount:
         text = f"{self.table} {format_count(self.rows, 'row')}"
         if self.is_filtered:
             text += " that its policies show to the role"
-        if self.child_count is not None:
-            text += f", {_describe_children(self.child_count)}"
+        if self.child_count:
+            text += f", {_describe_children(self.child_count, is_counted=self.counts_children)}"
         return text
 
 
@@ -420,13 +422,14 @@ def _format_sizes(group: Sequence[_Json]) -> list[str]:
         facts.append(f"{total} together" if len(group) > 1 else total)
     if item["partitions"] is not None:
         facts.append(format_count(item["partitions"], "partition"))
-    if item["children"] is not None:
-        facts.append(_describe_children(item["children"]))
+    if item["children"]:
+        facts.append(_describe_children(item["children"], is_counted=item["counts_children"]))
     return facts
 
 
-def _describe_children(count: int) -> str:
-    return f"with the {count} tables that inherit it"
+def _describe_children(count: int, *, is_counted: bool) -> str:
+    preposition = "with" if is_counted else "without"
+    return f"{preposition} the {format_count(count, 'table that inherits it', 'tables that inherit it')}"
 
 
 def _format_columns(item: _Json, details: Sequence[_Json], layout: _Layout) -> str:

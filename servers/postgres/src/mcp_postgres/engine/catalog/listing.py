@@ -96,7 +96,8 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {QUALIFIED_NAME} AS 
     {UNANALYZED} AS uncounted, row_security_active(c.oid) AS filtered,
     CASE WHEN {_HAS_CROWD} THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM {PARTITION_TREE} t
         WHERE NOT {IS_LOCKED.format(oid="t.relid")}) ELSE {TOTAL_SIZE} END AS bytes,
-    CASE WHEN {_HAS_CROWD} THEN (SELECT count(*) FROM pg_inherits i WHERE i.inhparent = c.oid) END AS children,
+    {_HAS_CROWD} AS counts_children, CASE WHEN c.relhassubclass AND c.relkind <> 'p' THEN (SELECT count(*)
+        FROM pg_inherits i WHERE i.inhparent = c.oid) ELSE 0 END AS children,
     (SELECT k.holder FROM locked k WHERE k.oid = c.oid OR c.relkind = 'p'
         AND k.oid IN (SELECT t.relid FROM {PARTITION_TREE} t) LIMIT 1) AS locked,
     CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM {PARTITION_TREE} t JOIN pg_class l ON l.oid = t.relid

@@ -49,7 +49,7 @@ class _RowCounter:
             # All rows may have to come from a server that is slow, or does not answer.
             return RowCount(name, None, "its rows are on another server, `query_rows` can count them")
         # A child's rows are its own; those of what has no line, partitions and crowds of children, are the table's.
-        counts_children = table["kind"] == "partitioned table" or table["children"] is not None
+        counts_children = table["kind"] == "partitioned table" or table["counts_children"]
         only = "" if counts_children else "ONLY "
         statement = internal_statement(self._database, f"SELECT count(*) FROM {only}{name}")
         try:
@@ -60,7 +60,13 @@ class _RowCounter:
         except Problem as problem:
             return RowCount(name, None, problem.failure)
         rows = int(page.lines.strip().strip('[]"'))
-        return RowCount(name, rows, is_filtered=table["filtered"], child_count=table["children"])
+        return RowCount(
+            name,
+            rows,
+            is_filtered=table["filtered"],
+            child_count=table["children"],
+            counts_children=table["counts_children"],
+        )
 
 
 def _describe_estimate(table: Mapping[str, Any]) -> str:
