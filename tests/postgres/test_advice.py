@@ -131,6 +131,19 @@ async def test_figures_of_a_plan_are_of_all_loops_or_say_that_they_are_averages(
         assert "`big` whole 3 times and keeps about 3 of 180,000 rows" in said, said
 
 
+async def test_of_hundreds_of_tables_without_statistics_a_few_are_named() -> None:
+    base = make("CREATE TABLE metrics (at int)")
+    base.run(
+        "DO $$ BEGIN FOR i IN 1..30 LOOP EXECUTE format('CREATE TABLE part_%s () INHERITS (metrics)', i);"
+        " EXECUTE format('INSERT INTO part_%s SELECT generate_series(1, 99)', i); END LOOP; END $$",
+        "owner",
+    )
+    async with inside(base.url()) as wire:
+        said = text_of(await wire.call("explain_query", sql="SELECT * FROM metrics WHERE at = 5"))
+    assert said.count("Run `ANALYZE part_") == 8, said
+    assert "The same goes for 22 more tables; `ANALYZE;` is for all.\n" in said, said
+
+
 async def test_parts_of_texts_that_no_index_finds_name_the_extension_that_would() -> None:
     base = make("CREATE TABLE big AS SELECT g AS id, 'n' || g AS name FROM generate_series(1, 30000) g; ANALYZE")
     sql = "SELECT id FROM big WHERE name LIKE '%777%'"

@@ -45,6 +45,8 @@ _MAY_CREATE_TEMPORARY_TABLES = "SELECT 1::text WHERE has_database_privilege(curr
 _NO_TEMPORARY_TABLES = (
     "The role may not make temporary tables (GRANT TEMPORARY ON DATABASE), and the extension `hypopg` isn't there."
 )
+# Tables that inherit one may be hundreds.
+_MAX_TABLES_TO_ANALYZE = 8
 _STANDBY = "This is a standby, where there are no temporary tables, and the extension `hypopg` isn't there."
 
 
@@ -72,10 +74,14 @@ class AdvisorInput:
 
     def format_prerequisites(self) -> list[str]:
         """Return what has to be done before a plan can be believed."""
-        return [
+        lines = [
             f"Run `ANALYZE {table};` first, plans are guesses without: {reason}."
-            for table, reason in self.tables_without_statistics
+            for table, reason in self.tables_without_statistics[:_MAX_TABLES_TO_ANALYZE]
         ]
+        further_count = len(self.tables_without_statistics) - len(lines)
+        if further_count:
+            lines.append(f"The same goes for {format_count(further_count, 'more table')}; `ANALYZE;` is for all.")
+        return lines
 
     def format_missing_extension(self) -> list[str]:
         """Return which indexes could not be tried, because they need an extension."""
