@@ -640,6 +640,36 @@ async def test_what_a_foreign_server_says_is_not_taken_for_our_own_database() ->
         assert text_of(await wire.call("query_rows", sql="SELECT count(*) FROM by_postgres_fdw")).endswith("[2]\n")
 
 
+@pytest.mark.reported("supabase/supabase#1730")
+@pytest.mark.reported("supabase/supabase#22323")
+@pytest.mark.reported("supabase/supabase#33501")
+@pytest.mark.reported("supabase/supabase#7792")
+async def test_policies_that_may_hide_what_was_asked_for_are_told() -> None:
+    base = make(
+        "CREATE TABLE open (id int); CREATE TABLE shut (id int); CREATE TABLE own (id int, tenant text);"
+        "INSERT INTO shut VALUES (1); INSERT INTO own VALUES (1, 'a'), (2, 'b');"
+        "ALTER TABLE shut ENABLE ROW LEVEL SECURITY; CREATE POLICY others ON shut TO owner USING (true);"
+        "ALTER TABLE own ENABLE ROW LEVEL SECURITY;"
+        "CREATE POLICY tenants ON own USING (tenant = current_setting('app.tenant', true));"
+        "GRANT UPDATE ON own TO reader"
+    )
+    partly = "the policies of `own` may hide rows from the role, `get_table` shows them"
+    none = "no policy of `shut` lets the role see rows"
+    async with inside("--write", base.url()) as wire:
+        for sql, notes in (
+            ("SELECT * FROM own", [partly]), ("SELECT count(*) FROM public.own o WHERE id > 1", [partly]),
+            ("SELECT max(id) FROM shut", [none]), ("SELECT * FROM own JOIN shut USING (id)", [partly, none]),
+            ("SELECT * FROM open", []), ("WITH shut AS (SELECT 1 WHERE false) SELECT * FROM shut", []),
+            ("SET app.tenant = 'a'; SELECT count(*) FROM own", []),
+        ):  # fmt: skip
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert said.count("polic") == len(notes) and all(f"[{note}]\n" in said for note in notes), said
+        said = text_of(await wire.call("write_rows", sql="UPDATE own SET tenant = 'c' WHERE id = 1"))
+        assert f"UPDATE: 0 rows, {partly}\n" in said, said
+    async with inside(base.url("owner")) as wire:
+        assert "polic" not in text_of(await wire.call("query_rows", sql="SELECT * FROM own WHERE id = 5"))
+
+
 @pytest.mark.reported("beekeeper-studio/beekeeper-studio#1583")
 @pytest.mark.reported("Guepard-Corp/gfs#108")
 @pytest.mark.reported("pgadmin-org/pgadmin4#1706")

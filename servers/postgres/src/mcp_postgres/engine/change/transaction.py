@@ -112,7 +112,7 @@ async def _explain_empty_steps(pages: ResultPages, request: Changes, steps: Sequ
     for part, step in zip(request.parts, steps, strict=True):
         if step.rows != 0 or step.action not in (*ROW_VERBS, "SELECT"):
             break
-        notes = await pages.find_absent_values(part.database, part.sql)
+        notes = await pages.explain_nothing_found(part.database, part.sql)
         explained.append(replace(step, detail=", ".join(filter(None, [step.detail, *notes]))))
     return [*explained, *steps[len(explained) :]]
 

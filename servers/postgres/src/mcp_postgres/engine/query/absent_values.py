@@ -1,4 +1,4 @@
-"""Tells why a statement found nothing: a value that it compares a column with, and that no row has."""
+"""Tells why a statement found nothing: it asks for a value that no row has, or policies hide the rows from the role."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mcp_postgres.engine.connection.result_values import MASK
 from mcp_postgres.engine.connection.session import Session, fetch_json, use_role_path
 from mcp_postgres.policy import Database, ReadStatement, internal_statement
 
-__all__ = ["find_absent_values"]
+__all__ = ["find_absent_values", "find_hiding_policies"]
 
 # For all columns of a statement together.
 _SECONDS = 0.3
@@ -35,13 +35,14 @@ _MAX_TABLE_BYTES = 32_000_000
 _MAX_COLUMNS = 4
 # Columns of all tables whose names are anywhere in the statement, as parts of words too.
 _MAX_CANDIDATES = 100
+_SPELLED = """CASE WHEN pg_table_is_visible(c.oid) THEN quote_ident(c.relname)
+        ELSE format('%I.%I', n.nspname, c.relname) END"""
 # Columns of numbers, and of types whose values are equal where their texts are: those named in $2, of tables that $1
 # names, and that no others inherit, which may be large or on another server. The size, a look at a file, comes last.
 _COLUMNS = f"""
 SELECT coalesce(json_agg(json_build_array(x.spelled, x.oid::text, x.nspname, x.relname, x.column, x.attname,
     x.is_number)), '[]')::text FROM (
-    SELECT CASE WHEN pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname)
-        END AS spelled, c.oid, n.nspname, c.relname, quote_ident(a.attname) AS column, a.attname,
+    SELECT {_SPELLED} AS spelled, c.oid, n.nspname, c.relname, quote_ident(a.attname) AS column, a.attname,
         t.typcategory = 'N' AS is_number
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation
@@ -51,6 +52,17 @@ SELECT coalesce(json_agg(json_build_array(x.spelled, x.oid::text, x.nspname, x.r
     AND (t.typtype = 'e' OR t.oid = ANY (ARRAY['text', 'varchar', 'int2', 'int4', 'int8']::regtype[]))
     AND coalesce(l.collisdeterministic, true) AND pg_relation_size(c.oid) < {_MAX_TABLE_BYTES}
     ORDER BY 1 LIMIT {_MAX_CANDIDATES}) x
+"""
+# Tables that the text $1 names, of which policies may hide rows from the role, and whether one lets it see any.
+_FILTERED_TABLES = f"""
+SELECT coalesce(json_agg(json_build_array(x.spelled, x.oid::text, x.nspname, x.relname, x.shows_rows)), '[]')::text
+FROM (SELECT {_SPELLED} AS spelled, c.oid, n.nspname, c.relname, EXISTS (SELECT 1 FROM pg_policy p
+        WHERE p.polrelid = c.oid AND p.polpermissive AND p.polcmd IN ('r', '*')
+        AND EXISTS (SELECT 1 FROM unnest(p.polroles) r (oid) WHERE r.oid = 0 OR pg_has_role(r.oid, 'USAGE'))
+    ) AS shows_rows
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE strpos(lower($1), lower(c.relname)) > 0 AND c.relkind IN ('r', 'p') AND {USER_SCHEMA} AND {RELATION_LISTED}
+    AND {IS_READABLE} AND row_security_active(c.oid) ORDER BY 1 LIMIT {_MAX_CANDIDATES}) x
 """
 _OID_ON_PATH = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
 
@@ -80,6 +92,23 @@ class _Column(NamedTuple):
 
 
 RunWithin = Callable[[Callable[[Session], Awaitable[list[_Column]]]], Awaitable[list[_Column]]]
+
+
+async def find_hiding_policies(session: Session, sql: str) -> list[str]:
+    """Return a note for each table of `sql` of which row security shows the role no row, or maybe not all."""
+    tables = await fetch_json(session, _FILTERED_TABLES, sql)
+    await use_role_path(session)
+    notes: list[str] = []
+    for spelled, oid, schema, relation, shows_rows in tables:
+        if not await _is_named(session, schema, relation, oid, sql):
+            continue
+        if shows_rows:
+            notes.append(
+                f"the policies of `{to_one_line(spelled)}` may hide rows from the role, `get_table` shows them"
+            )
+        else:
+            notes.append(f"no policy of `{to_one_line(spelled)}` lets the role see rows")
+    return notes[:_MAX_COLUMNS]
 
 
 async def find_absent_values(run_within: RunWithin, read_page: ReadPage, database: Database, sql: str) -> list[str]:
@@ -112,13 +141,17 @@ async def _find_columns(session: Session, sql: str, comparisons: Sequence[Compar
     await use_role_path(session)
     named: list[_Column] = []
     for column in candidates:
-        schemas = find_schemas_of(column.relation, sql)
-        is_named = column.schema.casefold() in schemas
-        if not is_named and "" in schemas:
-            is_named = await session.fetch_value(_OID_ON_PATH, quote_identifier(column.relation)) == column.oid
-        if is_named:
+        if await _is_named(session, column.schema, column.relation, column.oid, sql):
             named.append(column)
     return named[:_MAX_COLUMNS]
+
+
+async def _is_named(session: Session, schema: str, relation: str, oid: str, sql: str) -> bool:
+    """Return whether a statement means a relation, with its schema or by the search path."""
+    schemas = find_schemas_of(relation, sql)
+    if schema.casefold() in schemas:
+        return True
+    return "" in schemas and await session.fetch_value(_OID_ON_PATH, quote_identifier(relation)) == oid
 
 
 async def _read_values(read_page: ReadPage, database: Database, column: _Column) -> list[str | None]:

@@ -39,7 +39,7 @@ from mcp_postgres.engine.connection.result_values import NOT_UTF8, Column, RowWr
 from mcp_postgres.engine.connection.role import Role
 from mcp_postgres.engine.connection.session import Session, act_as_role, use_role_path
 from mcp_postgres.engine.pools import ConnectionPools
-from mcp_postgres.engine.query.absent_values import find_absent_values
+from mcp_postgres.engine.query.absent_values import find_absent_values, find_hiding_policies
 from mcp_postgres.policy import (
     MAX_STATEMENTS,
     Database,
@@ -149,14 +149,18 @@ class ResultPages:
         if isinstance(statement, ReadWithSettings):
             # Policies may show other rows by what is set.
             return page
-        notes = await self.find_absent_values(statement.database, statement.sql)
+        notes = await self.explain_nothing_found(statement.database, statement.sql)
         return replace(page, notes=[*page.notes, *notes])
 
-    async def find_absent_values(self, database: Database, sql: str) -> list[str]:
-        """Return notes on values that a statement asks for in vain."""
+    async def explain_nothing_found(self, database: Database, sql: str) -> list[str]:
+        """Return notes on policies that hide rows from the role, and on values that a statement asks for in vain."""
         read_page = functools.partial(self.read_statement, limit=MAX_KNOWN_VALUES + 1, max_bytes=_MAX_VALUES_BYTES)
         run_within = functools.partial(self._pools.within, database)
-        return await find_absent_values(run_within, read_page, database, sql)
+        try:
+            policies = await self._pools.within(database, functools.partial(find_hiding_policies, sql=sql))
+        except Problem:
+            policies = []  # The result is right without a note.
+        return [*policies, *await find_absent_values(run_within, read_page, database, sql)]
 
     async def read_statement(
         self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int = MAX_CELL
