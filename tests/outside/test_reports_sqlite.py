@@ -634,6 +634,8 @@ _SPACED = (
 @pytest.mark.reported("getsentry/taskbroker#106")
 @pytest.mark.reported("ujeenet/rustango#569")
 @pytest.mark.reported("prisma/orm#12831")
+@pytest.mark.reported("osTicket/osTicket#1570")
+@pytest.mark.reported("metabase/metabase#74860")
 @pytest.mark.parametrize(
     ("condition", "parameters", "note"),
     [
@@ -651,6 +653,12 @@ _SPACED = (
         ("milliseconds < date('now')", [], "compare datetime(milliseconds / 1000, 'unixepoch')"),
         ("iso > 1764583200", [], "not as a number: compare unixepoch(iso)"),
         ("american >= '2026-12-01'", [], "`events.american` holds days as '12/01/2026', by which text does not sort"),
+        (
+            "spaced BETWEEN ? AND ?",
+            ["2026-11-01", "2026-12-01"],
+            "and all of '2026-12-01' are beyond it: compare date(",
+        ),
+        ("iso <= '2026-12-01'", [], "and all of '2026-12-01' are beyond it: compare date(iso)"),
         ("pieces > 8", [], "holds numbers as text, by which '10' is before '9': compare CAST(pieces AS REAL)"),
     ],
 )

@@ -61,11 +61,13 @@ class _Condition(NamedTuple):
 
     Attributes:
         comparison: the column of it, without literals.
+        is_upper_bound: whether what is equal to the value is the last that meets it.
         form: the value's, as `_find_form` has it.
     """
 
     comparison: Comparison
     is_range: bool
+    is_upper_bound: bool
     value: Any
     form: str
 
@@ -100,13 +102,16 @@ def _find_conditions(database: Database, sql: str, parameters: Any) -> Iterator[
         return
     parameter_values = iter(cast("list[Any]", parameters) if isinstance(parameters, list) else ())
     for match in _CONDITION.finditer(sql):
-        values = [_evaluate(database, text, parameter_values) for text in match.group("value", "upper", "mark") if text]
+        texts = [text for text in match.group("value", "upper", "mark") if text]
+        values = [_evaluate(database, text, parameter_values) for text in texts]
         is_part = sql[: match.start()].rstrip().endswith(OPERATORS)
         if match["column"] is None or is_part:
             continue
         comparison = Comparison(unquote_identifier(match["qualifier"] or ""), unquote_identifier(match["column"]), ())
-        for value in values:
-            yield _Condition(comparison, match["operator"] not in _EQUALITIES, value, _find_form(value))
+        is_range = match["operator"] not in _EQUALITIES
+        for place, value in enumerate(values):
+            is_upper_bound = match["operator"] == "<=" or place > 0
+            yield _Condition(comparison, is_range, is_upper_bound, value, _find_form(value))
 
 
 def _evaluate(database: Database, text: str, parameter_values: Iterator[Any]) -> Any:
@@ -146,6 +151,10 @@ def _describe_mismatch(column: str, samples: Sequence[Any], condition: _Conditio
                 return f"holds numbers, and each is less than any text: compare {_convert_number(column, sample)}"
             case (("T" | "space" | "day"), "number") if condition.value >= _MIN_SECONDS:
                 return f"holds times as '{sample}', not as a number: compare unixepoch({column})"
+            case (("T" | "space"), "day") if condition.is_upper_bound:
+                return (
+                    f"holds times as '{sample}', and all of '{condition.value}' are beyond it: compare date({column})"
+                )
             case "other day", "T" | "space" | "day":
                 return f"holds days as '{sample}', by which text does not sort as time does: compare another form"
             case _:
