@@ -614,6 +614,36 @@ async def test_a_sum_beyond_64_bits_is_no_wrong_figure_and_has_another_way(tmp_p
             assert said.endswith("[9.223372036854776e+18]\n"), said
 
 
+@pytest.mark.reported("dbeaver/dbeaver#34986")
+@pytest.mark.reported("sqlitebrowser/sqlitebrowser#3004")
+async def test_texts_that_count_as_other_numbers_are_told(tmp_path: Path) -> None:
+    run(
+        tmp_path / "a.db",
+        f"""CREATE TABLE sales (id integer PRIMARY KEY, amount integer, rate text, pieces text, doc text);
+        INSERT INTO sales VALUES (1, '1,000,000', '4,5', '3', '{{}}'), (2, 200, '', '{2**53 + 1}', '{{}}');
+        CREATE TABLE other (id integer PRIMARY KEY, amount integer); INSERT INTO other VALUES (1, 5);""",
+    )
+    amount = "`sales.amount` holds '1,000,000', which sums and arithmetic take for 1"
+    rate = "`sales.rate` holds '4,5', which sums and arithmetic take for 4"
+    async with served("--write", tmp_path / "a.db") as wire:
+        for columns, notes in (
+            ("sum(amount)", [amount]), ("avg(DISTINCT s.amount), total(s.rate)", [amount, rate]),
+            ("s.amount * 2", [amount]), ("sum(pieces * rate)", [rate]), ("2 + s.amount", [amount]),
+            ("sum(pieces), count(*), doc -> '$.a', amount || ' * 2'", []), ("amount -- * 2\n", []),
+            ("sum(CAST(replace(amount, ',', '') AS INTEGER))", []),
+        ):  # fmt: skip
+            sql = f"SELECT {columns} FROM sales s"
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert said.count("holds") == len(notes) and all(f"[{note}]\n" in said for note in notes), said
+        joined = "SELECT sum(o.amount) FROM sales s JOIN other o ON o.id = s.id"
+        assert "holds" not in text_of(await wire.call("query_rows", sql=joined))
+        update = "UPDATE sales SET amount = amount + 1"
+        done = text_of(await wire.call("write_rows", sql=update, dry_run=True))
+        assert f"2 rows in sales; {amount}\n" in done, done
+    async with served("--mask", "sales.amount", tmp_path / "a.db") as wire:
+        assert "holds" not in text_of(await wire.call("query_rows", sql="SELECT sum(amount) FROM sales"))
+
+
 _TIMES = """
 CREATE TABLE events (
     id integer PRIMARY KEY, iso text, spaced datetime, seconds integer, milliseconds integer, american text, pieces text

@@ -38,6 +38,7 @@ from mcp_sqlite.worker.query.statements import (
     refuse_misspelled_columns,
     split_statements,
 )
+from mcp_sqlite.worker.query.texts_in_sums import find_texts_in_sums
 from mcp_sqlite.worker.record_files.file_tables import load_named_files
 from mcp_sqlite.worker.schema import lookup
 
@@ -269,6 +270,7 @@ class _Change:
             replaced_rows = ReplacedRows(self.database, self.statements[number], self.count_budget)
             run = _run_with_value_sets if _has_value_sets(parameters) else _run_once
             incomparable_values = find_incomparable_values(self.database, self.statements[number], parameters)
+            incomparable_values += find_texts_in_sums(self.database, self.statements[number])
             step = run(self.database, self.mode, statement)
             step.incomparable_values = incomparable_values
             replaced_row_count = replaced_rows.count(step.row_count)

@@ -24,6 +24,7 @@ from mcp_sqlite.worker.query.absent_values import find_absent_values
 from mcp_sqlite.worker.query.errors import explain_error
 from mcp_sqlite.worker.query.incomparable_values import find_incomparable_values
 from mcp_sqlite.worker.query.letter_case import may_miss_other_case
+from mcp_sqlite.worker.query.texts_in_sums import find_texts_in_sums
 from mcp_sqlite.worker.record_files.file_tables import load_named_files
 from mcp_sqlite.worker.schema import lookup
 
@@ -236,6 +237,7 @@ def _run_query(database: Database, request: dict[str, Any], send: Send) -> dict[
         names_taken_as_text = find_names_taken_as_text(database, Mode.READ, sql, request.get("parameters"))
         misses_case = may_miss_other_case(database, sql, request.get("parameters"))
         incomparable_values = find_incomparable_values(database, sql, request.get("parameters"))
+        incomparable_values += find_texts_in_sums(database, sql)
         cursor = execute(database, Mode.READ, sql, request.get("parameters"))
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
