@@ -458,6 +458,29 @@ async def test_offsets_that_a_column_does_not_keep_are_told(form: str, tmp_path:
     assert said.splitlines()[1:] == [note], said
 
 
+@pytest.mark.reported("OSGeo/gdal#9127")
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+async def test_decimals_and_times_of_day_that_a_column_does_not_keep_are_told(form: str, tmp_path: Path) -> None:
+    rows = {
+        "csv": "price,rate,tens,any,day\n10.10,1,7E2,0.125,2024-01-31\n10.005,1e-3,123,2,2024-01-31 10:30\n,,,,\n",
+        "jsonl": '{"price": 10.10, "rate": 1, "tens": "7E2", "any": 0.125, "day": "2024-01-31T00:00:00"}\n'
+        '{"price": 10.005, "rate": "1e-3", "tens": "123", "any": 2, "day": "2024-01-31 10:30"}\n',
+    }
+    (tmp_path / f"prices.{form}").write_text(rows[form], "utf-8")
+    base = make(
+        "CREATE DOMAIN rate AS numeric(6, 2);"
+        'CREATE TABLE prices (price numeric(10, 2), rate rate, tens numeric(4, -1), "any" numeric, day date);'
+    )
+    async with inside("--write", "--files", tmp_path, base.url("owner")) as wire:
+        said = text_of(await wire.call("copy_from_file", file=f"prices.{form}", table="prices", dry_run=True))
+    rounded = "`price` in 1 record, the first `10.005` in record 2; `rate` in 1 record, the first `1e-3` in record 2; "
+    assert said.splitlines()[1:] == [
+        "`day` keeps dates: of its times the time of day is left out, as of `2024-01-31 10:30` in record 2.",
+        f"Rounded to the decimals of the column: {rounded}`tens` in 1 record, the first `123` in record 2. "
+        "Type numeric without a scale keeps all.",
+    ], said
+
+
 @pytest.mark.reported("odoo/odoo#259")
 @pytest.mark.reported("dbeaver/dbeaver#10160")
 @pytest.mark.parametrize(

@@ -79,11 +79,15 @@ _AS_JSON = (
     "COPY (SELECT pg_catalog.translate(pg_catalog.row_to_json(mcp_row)::pg_catalog.text, E'\\n\\r', '  ')"
     " FROM (\n{sql}\n) AS mcp_row) TO STDOUT (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02', ENCODING 'UTF8')"
 )
-_COLUMNS = """
+# The modifier of a column's type; that of a domain stands with the domain.
+_MODIFIER = "CASE WHEN a.atttypmod >= 0 THEN a.atttypmod ELSE t.typtypmod END"
+_COLUMNS = f"""
 SELECT coalesce(json_agg(json_build_object('name', a.attname, 'spelled', quote_ident(a.attname), 'category',
     t.typcategory, 'never_empty', t.typcategory IN ('N', 'B', 'D', 'T') OR t.oid IN (114, 2950, 3802),
     'time', CASE coalesce(nullif(t.typbasetype, 0), t.oid) WHEN 'date'::regtype THEN 'date'
         WHEN 'timestamp'::regtype THEN 'local' WHEN 'timestamptz'::regtype THEN 'zoned' END,
+    'scale', CASE WHEN 'numeric'::regtype IN (t.oid, t.typbasetype) AND {_MODIFIER} >= 4 THEN
+        ((({_MODIFIER} - 4) & 2047) # 1024) - 1024 END,
     'json', t.oid IN (114, 3802), 'needed', a.attnotnull, 'generated', a.attgenerated <> '',
     'fields', (SELECT json_agg(f.attname ORDER BY f.attnum) FROM pg_attribute f
         JOIN pg_type r ON r.typrelid = f.attrelid WHERE r.oid IN (t.oid, t.typelem) AND r.typtype = 'c'

@@ -1,7 +1,7 @@
 """Looks at dates and times of a file before PostgreSQL reads them: some it would take for others without a word.
 
-A year of two digits is taken for a day by `DateStyle`, and of a time for a column without a time zone the offset is
-left out.
+A year of two digits is taken for a day by `DateStyle`. Of a time for a column without a time zone the offset is left
+out, and for a column of dates the time of day.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from mcp_batteries.errors import Invalid, quote
 __all__ = ["TimeValues"]
 
 _TIME_OF_DAY = re.compile(r"(?:^|[T\s])\d{1,2}:.*", re.DOTALL)
+_TIME_AFTER_MIDNIGHT = re.compile(r"[T\s](?=[\d:.]*[1-9])\d{1,2}:\d\d")
 _DIGIT = re.compile(r"\d")
 # A year that can be nothing else; written without separators, it is part of a longer number.
 _WHOLE_YEAR = re.compile(r"\d{3}")
 _OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*([+-]\d{1,2}(?::?\d\d)*)\s*$")
 _NO_OFFSET = re.compile(r"[+-][0:]+")
 _MAX_OFFSETS = 3
+_MAX_QUOTED_CHARACTERS = 30
 
 
 class TimeValues:
@@ -35,6 +37,7 @@ class TimeValues:
             (place, column["name"], column["time"]) for place, column in enumerate(columns) if column["time"]
         ]
         self._offsets: dict[str, dict[str, None]] = {}
+        self._times_of_day: dict[str, str] = {}
 
     def check(self, record: Sequence[Any], number: int) -> None:
         """Look at one record.
@@ -54,14 +57,18 @@ class TimeValues:
                     "Write years with four digits, first; or import it into a new table, where `edit_schema` is "
                     "offered, and INSERT from that with to_date(name, 'DD/MM/YY').",
                 )
+            if kind == "date" and _TIME_AFTER_MIDNIGHT.search(value):
+                self._times_of_day.setdefault(name, f"{quote(value, _MAX_QUOTED_CHARACTERS)} in record {number:,}")
             offset = _OFFSET.search(value)
             if kind == "local" and offset is not None and not _NO_OFFSET.fullmatch(offset[1]):
                 self._offsets.setdefault(name, {})[offset[1]] = None
 
     def describe(self) -> list[str]:
-        """Return which offsets PostgreSQL leaves out, as a sentence for each column."""
+        """Return which offsets and times of day PostgreSQL leaves out, as a sentence for each column."""
         notes: list[str] = []
         for name, offsets in self._offsets.items():
             examples = ", ".join(list(offsets)[:_MAX_OFFSETS])
             notes.append(f"{quote(name)} has no time zone: of its times the offsets are left out, as {examples}.")
+        for name, first in self._times_of_day.items():
+            notes.append(f"{quote(name)} keeps dates: of its times the time of day is left out, as of {first}.")
         return notes
