@@ -158,6 +158,33 @@ async def test_dots_beside_decimal_commas_stand_between_thousands(package: str, 
         assert "decimal comma" not in said, said
 
 
+@pytest.mark.reported("eventum-generator/eventum#44")
+@pytest.mark.reported("rikkertkoppes/json2xls#9")
+@pytest.mark.reported("zemirco/json2csv#104")
+@pytest.mark.parametrize("package", _ENGINES)
+async def test_objects_may_leave_out_fields_that_later_ones_have(package: str, tmp_path: Path) -> None:
+    records = [{"id": 1}, {"name": "b", "id": 2}, {"id": 3, "name": None}]
+    (tmp_path / "people.json").write_text(json.dumps(records, indent=1), "utf-8")
+    (tmp_path / "people.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records), "utf-8")
+    (tmp_path / "unknown.jsonl").write_text('{"id": 4}\n{"id": 5, "nick": "e"}\n', "utf-8")
+    table = "CREATE TABLE people (id int PRIMARY KEY, name text)"
+    if package == "mcp_sqlite":
+        sqlite.run(tmp_path / "a.db", table)
+        serving = sqlite.served("--write", "--files", tmp_path, tmp_path / "a.db")
+    else:
+        base = postgres.make(table)
+        serving = postgres.inside("--write", "--files", tmp_path, base.url("owner"))
+    async with serving as wire:
+        for name in ("people.json", "people.jsonl"):
+            said = postgres.text_of(await wire.call("copy_from_file", file=name, table="people"))
+            assert "Inserted 3 rows" in said and "(id, name)." in said, said
+            said = postgres.text_of(await wire.call("query_rows", sql="SELECT * FROM people ORDER BY id"))
+            assert said.endswith('[1,null]\n[2,"b"]\n[3,null]\n'), said
+            await wire.call("write_rows", sql="DELETE FROM people")
+        refused = await wire.call("copy_from_file", file="unknown.jsonl", table="people")
+        assert refused["isError"] and "`people` has no column `nick`" in postgres.text_of(refused), refused
+
+
 @pytest.mark.reported("dbeaver/dbeaver#37120")
 @pytest.mark.reported("pgadmin-org/pgadmin4#9672")
 @pytest.mark.reported("mla/pg_sample#52")

@@ -195,7 +195,7 @@ class _RecordReader:
     def describe_fields(self, summary: ColumnSummary) -> list[str]:
         """Return a line on each field."""
         if self._name.endswith((".json", ".jsonl")):
-            records = read_json_records(self._raw, _make_unreadable, _parse_json, grows=True)
+            records = read_json_records(self._raw, _make_unreadable, _parse_json)
             return summarize_fields(self._until_deadline(records), summary)
         dialect = detect_dialect(
             self._raw, _make_unreadable, tabs=self._name.endswith(".tsv"), pass_on=self._until_deadline

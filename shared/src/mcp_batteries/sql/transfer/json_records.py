@@ -44,7 +44,6 @@ def read_json_records(
     loads: Loads,
     names: list[Any] | None = None,
     *,
-    grows: bool = False,
     encoding: str = "",
 ) -> Generator[list[Any]]:
     """Yield the fields' names, then the values of each record.
@@ -53,12 +52,11 @@ def read_json_records(
 
     Args:
         loads: reads a document, its objects with `build_record`.
-        names: the fields of objects, if known.
-        grows: whether to add later fields to the names instead of refusing them.
+        names: the fields of objects, if known. Else the yielded list grows in place where later objects have more.
         encoding: the one that the caller named.
     """
     number = 0
-    fields = _JsonFields(fails, names, grows=grows)
+    fields = _JsonFields(fails, names)
     if names is not None:
         yield names
     try:
@@ -126,14 +124,13 @@ class _JsonFields:
     """The fields that the records of a JSON file have.
 
     Args:
-        names: None if the first record says them. The list grows in place, because whoever reads the records has it.
-        grows: whether to add later fields to the names instead of refusing them.
+        names: None if the records say them. The list grows in place, because whoever reads the records has it.
     """
 
-    def __init__(self, fails: Fails, names: list[Any] | None, *, grows: bool) -> None:
+    def __init__(self, fails: Fails, names: list[Any] | None) -> None:
         self._fails = fails
         self._names = names
-        self._grows = grows
+        self._are_names_known = names is not None
         # Where arrays follow names that were known before, the first of them repeats these.
         self._may_repeat_names = True
 
@@ -162,9 +159,9 @@ class _JsonFields:
     def _add_names(self, names: list[str], number: int) -> None:
         if not names:
             return
-        if not self._grows:
-            failure = f"Record {number} has a field that the first has not: `{names[0][:100]}`."
-            raise self._fails("invalid", failure, "Give all in the first record, null where there is nothing.")
+        if self._are_names_known:
+            failure = f"Record {number} has a field that was not there a moment ago: `{names[0][:100]}`."
+            raise self._fails("invalid", failure, "The file changes: import it when it is whole.")
         assert self._names is not None
         self._names += names
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, closing
 from dataclasses import dataclass
@@ -305,7 +306,7 @@ async def _describe_contents(session: Session, source: _ImportSource) -> str:
     if summary is None or session.audit.visible.schema:
         return ""
     with source.open() as raw:
-        records = _open_records(raw, source.file, source.dialect, grows=True)
+        records = _open_records(raw, source.file, source.dialect)
         return await run_in_thread(lambda cancel: describe_file(_check_cancelled(records, cancel), summary))
 
 
@@ -324,7 +325,7 @@ async def _inspect_file(file: ServedFile, *, dry_run: bool) -> _ImportSource:
     with source.open() as raw:
         if source.is_csv:
             source.dialect = await run_in_thread(lambda cancel: _detect_dialect(raw, file, stated, cancel))
-        source.fields = await run_in_thread(lambda cancel: _read_header(raw, file, source.dialect))
+        source.fields = await run_in_thread(lambda cancel: _read_fields(raw, file, source.dialect, cancel))
     if not source.fields:
         raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
     return source
@@ -416,6 +417,10 @@ def _is_csv(file: ServedFile) -> bool:
     return file.name.lower().endswith((".csv", ".tsv"))
 
 
+def _is_json(file: ServedFile) -> bool:
+    return not _is_csv(file) and not file.name.lower().endswith(".parquet")
+
+
 def _detect_dialect(raw: BinaryIO, file: ServedFile, stated: CsvDialect, cancel: CancelToken) -> CsvDialect:
     return detect_dialect(
         raw,
@@ -434,19 +439,23 @@ def _check_cancelled(records: Iterator[list[Any]], cancel: CancelToken) -> Itera
 
 
 def _open_records(
-    raw: BinaryIO, file: ServedFile, dialect: CsvDialect, fields: list[Any] | None = None, *, grows: bool = False
+    raw: BinaryIO, file: ServedFile, dialect: CsvDialect, fields: list[Any] | None = None
 ) -> Generator[list[Any]]:
     if _is_csv(file):
         return read_csv_records(raw, _make_problem, dialect)
     if file.name.lower().endswith(".parquet"):
         return read_records(raw)
-    return read_json_records(raw, _make_problem, parse_json, fields, grows=grows, encoding=dialect.encoding)
+    return read_json_records(raw, _make_problem, parse_json, fields, encoding=dialect.encoding)
 
 
-def _read_header(raw: BinaryIO, file: ServedFile, dialect: CsvDialect) -> list[Any]:
-    """Return the names of the fields."""
+def _read_fields(raw: BinaryIO, file: ServedFile, dialect: CsvDialect, cancel: CancelToken) -> list[Any]:
+    """Return the names of the fields; of JSON all that any record has."""
     with closing(_open_records(raw, file, dialect)) as records:
-        return next(records, list[Any]())
+        fields = next(records, list[Any]())
+        if _is_json(file):
+            # The list grows in place.
+            deque(_check_cancelled(records, cancel), maxlen=0)
+        return fields
 
 
 def _infer_table(
@@ -460,7 +469,7 @@ def _infer_table(
     typed: bool,
     types: Sequence[str | None],
 ) -> tuple[list[Any], list[str], str]:
-    with closing(_open_records(raw, file, dialect, grows=True)) as records:
+    with closing(_open_records(raw, file, dialect)) as records:
         inspected = _check_cancelled(records, cancel)
         if summary is not None:
             inspected = summary.pass_on(inspected)

@@ -168,7 +168,7 @@ def _explain_load_error(name: str, error: Exception) -> Exception:
 def _fill_table(database: Database, name: str, source: RecordFile, file: BinaryIO) -> _LoadedFile:
     """Make the table for a file, and insert its records."""
     dialect = source.dialect(file)
-    records = source.until_interrupted(source.records(file, dialect, grows=True))
+    records = source.until_interrupted(source.records(file, dialect))
     sample: list[list[Any]] = []
     if source.is_csv:
         # The names come first.

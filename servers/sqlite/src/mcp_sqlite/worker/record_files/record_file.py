@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections import deque
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, NamedTuple
@@ -93,20 +94,27 @@ class RecordFile(NamedTuple):
         """Return the columns' types, where the format has any."""
         return read_column_types(file) if self.is_parquet else []
 
-    def records(
-        self, file: BinaryIO, dialect: CsvDialect, fields: list[Any] | None = None, *, grows: bool = False
-    ) -> Iterator[list[Any]]:
+    def fields(self, file: BinaryIO) -> list[Any] | None:
+        """Return the names of the fields that any record of JSON has; None where the first line names them all."""
+        if self.is_csv or self.is_parquet:
+            return None
+        records = self.until_interrupted(self.records(file, self.stated_dialect))
+        fields = next(records, None)
+        # The list grows in place.
+        deque(records, maxlen=0)
+        return fields
+
+    def records(self, file: BinaryIO, dialect: CsvDialect, fields: list[Any] | None = None) -> Iterator[list[Any]]:
         """Return the names of the fields, then the values of each record.
 
         Args:
-            fields: the names, where they are known already.
-            grows: whether later records may bring more fields.
+            fields: the names, where they are known already. Else the list grows where later records bring more.
         """
         if self.is_csv:
             return read_csv_records(file, Failure, dialect)
         if self.is_parquet:
             return read_parquet(file)
-        return read_json_records(file, Failure, _parse_json, fields, grows=grows, encoding=self.stated_dialect.encoding)
+        return read_json_records(file, Failure, _parse_json, fields, encoding=self.stated_dialect.encoding)
 
     def until_interrupted(self, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         """Return `records` until the time is up."""

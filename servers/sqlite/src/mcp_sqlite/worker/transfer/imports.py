@@ -119,7 +119,7 @@ def _plan_table(database: Database, source: RecordFile, table: str, *, is_dry_ru
     with source.open() as file:
         types = source.types(file)
         dialect = source.dialect(file)
-        records = source.until_interrupted(source.records(file, dialect, grows=True))
+        records = source.until_interrupted(source.records(file, dialect))
         if is_dry_run and database.visible_schema is None:
             records = contents.pass_on(records)
         inferred = infer_table(table, records, typed=not source.is_csv, types=types)
@@ -222,9 +222,10 @@ class _Import:
 
     def _read_records(self, file: BinaryIO, columns: list[Column]) -> Iterator[list[Any]]:
         """Return the records, and know for which columns they are."""
-        known_fields: list[Any] | None = None
         if self.new_table is not None:
             known_fields = self.new_table.inferred.fields
+        else:
+            known_fields = self.source.fields(file)
         records = self.source.records(file, self.dialect, known_fields)
         self.fields = next(records, list[Any]())
         self.columns = [self._find_column(columns, name) for name in self.fields]
@@ -259,7 +260,7 @@ class _Import:
             return ""
         summary = ColumnSummary(choose_classifier(typed=not self.source.is_csv), NUMBER_KINDS)
         with self.source.open() as file:
-            records = self.source.records(file, self.dialect, grows=True)
+            records = self.source.records(file, self.dialect)
             return describe_file(self.source.until_interrupted(records), summary)
 
     def _insert(self, records: Iterator[list[Any]]) -> None:
