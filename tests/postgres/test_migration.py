@@ -210,6 +210,17 @@ async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
         assert base.rows("SELECT to_regclass('y')") == [(None,)]
 
 
+async def test_locks_of_many_partitions_are_one_line() -> None:
+    base = make()
+    parts = "".join(f"CREATE TABLE p{n} PARTITION OF p FOR VALUES IN ({n});" for n in range(20))
+    base.run(f"CREATE TABLE p (n int) PARTITION BY LIST (n);{parts}", "owner")
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql="ALTER TABLE p ADD COLUMN m int", dry_run=True))
+    assert said.count("AccessExclusiveLock for ") == 1, said
+    locked = next(line for line in said.splitlines() if "AccessExclusiveLock" in line)
+    assert "partitioned table public.p" in locked and all(f"public.p{n}" in locked for n in range(20)), said
+
+
 async def test_a_new_table_is_one_line_with_all_its_parts() -> None:
     base = make()
     sql = """

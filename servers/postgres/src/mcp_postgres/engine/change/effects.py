@@ -9,6 +9,7 @@ import json
 import logging
 import re
 import time
+from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -48,6 +49,7 @@ WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.m
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.relation >= 16384
     AND coalesce(c.relkind, '?') NOT IN ('i', 'I', 't')
 """
+_MIN_LOCKS_OF_A_LINE = 8
 # Modes of locks, the strongest first, and what other sessions can't do meanwhile.
 _BLOCKED_BY_LOCK = {
     "AccessExclusiveLock": "stops every read and write", "ExclusiveLock": "stops writes",
@@ -397,12 +399,22 @@ def _explain_failure(error: Exception) -> str:
 
 
 def _describe_locks(locks: Mapping[str, _HeldLock], now: float) -> list[str]:
-    """Return the locks worth telling: every change of rows takes one, which is told if it lasts."""
-    lines: list[str] = []
+    """Return the locks worth telling: every change of rows takes one, which is told if it lasts.
+
+    Many that are alike, as those on partitions, share a line.
+    """
+    names_by_lock: dict[str, list[str]] = defaultdict(list)
     for name, lock in locks.items():
         seconds = now - lock.since
         if lock.mode != _ROW_LOCK or seconds > _MIN_LOCK_SECONDS:
-            lines.append(f"{name}: {lock.mode} for {1000 * seconds:.0f} ms, {_BLOCKED_BY_LOCK.get(lock.mode, '')}")
+            text = f"{lock.mode} for {1000 * seconds:.0f} ms, {_BLOCKED_BY_LOCK.get(lock.mode, '')}"
+            names_by_lock[text].append(name)
+    lines: list[str] = []
+    for text, names in names_by_lock.items():
+        if len(names) >= _MIN_LOCKS_OF_A_LINE:
+            lines.append(f"{', '.join(name.removeprefix('table ') for name in names)}: {text}")
+        else:
+            lines += [f"{name}: {text}" for name in names]
     return lines
 
 
