@@ -20,7 +20,7 @@ __all__ = ["find_texts_in_sums"]
 _MAX_SQL_CHARACTERS = 10_000
 # How long the columns may be looked at, all together.
 _SECONDS = 0.1
-_MAX_READ_ROWS = 200_000
+_MAX_READ_ROWS = 20_000
 _MAX_SHOWN_CHARACTERS = 24
 # A sign of arithmetic, which no `->` is, and no comment.
 _SIGN = r"(?:[*+]|-(?![->])|/(?!\*))"
