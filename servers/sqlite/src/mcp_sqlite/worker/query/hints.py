@@ -297,6 +297,8 @@ _PARTS_OF_TABLES = (
 )
 _OBJECTS = "SELECT name, tbl_name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL"
 _MAX_LISTED_KEYS = 5
+# A view has none of them, unless SQLite was built as before 3.36; and masked columns are shown by a view.
+_ROWID_NAMES = ("rowid", "_rowid_", "oid")
 _HOW_TO_FIND_NAMES = "`list_tables` and `get_table` tell the names."
 _MIN_FUNCTION_SIMILARITY = 0.7
 
@@ -372,6 +374,10 @@ def _explain_missing_column(database: Database, name: str, sql: str) -> str:
         return _MATCH_SYNTAX
     tables = lookup.list_table_names(database)
     named = lookup.find_named_tables(sql, tables)
+    if name.rpartition(".")[2].lower() in _ROWID_NAMES:
+        masked = [table for table in named if database.is_masked(table)]
+        if masked:
+            return f"`{masked[0]}` has masked columns, and no rowid therefore. Name its key, or another column."
     suggestion = _suggest_column(database, name, named, tables[:_MAX_SEARCHED_TABLES])
     if f'"{name}"' in sql:
         return f"A text stands in '...'; \"...\" is a name. {suggestion}"
