@@ -254,8 +254,9 @@ def encode(text: str, like: Decoded) -> bytes:
         body = text.encode(like.encoding, _ERROR_HANDLER)
     except UnicodeEncodeError as error:
         raise Invalid(
-            f"{quote(text[error.start])} can't be written in {like.encoding}, the encoding of this file.",
-            "Use other characters, or write the whole file anew with `write_file`, which uses UTF-8.",
+            f"{quote(text[error.start])} can't be written in {like.encoding}, which this file seems to be in.",
+            "Use `replace_text` with `encoding`, which converts the file too: `utf-8`, or `cp1250>utf-8` where its "
+            "letters are shown wrongly.",
         ) from None
     if not like.bom:
         return body
