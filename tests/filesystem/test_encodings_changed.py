@@ -106,16 +106,18 @@ async def test_a_wrong_guess_and_what_stays_can_be_seen(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {
         "n.ipynb": notebook,
         "damaged.txt": "größer ".encode() * 9 + b"\xff",
+        "mac.txt": "Привет мир! Это русский текст.\n".encode("mac_cyrillic"),
         "polish.txt": "Zażółć gęślą jaźń, Łódź świętość\n".encode("cp1250"),
         "wide.txt": "größer\n".encode("utf-16"),
     }
     fill(tmp_path, files)
     answer = (await Tools(served(tmp_path)).replace_text(glob="*", encoding="utf-8-sig")).text()
     assert answer.splitlines() == [
-        "[converted 2 of 4 files to utf-8 with BOM; old encodings are guessed: look whether the words in brackets are "
+        "[converted 3 of 5 files to utf-8 with BOM; old encodings are guessed: look whether the words in brackets are "
         "right; not all text in one encoding, so not changed: damaged.txt; "
         "notebooks, which are always UTF-8, so not converted: n.ipynb]",
-        "polish.txt from cp1252 (Za¿ó³æ)",
+        "mac.txt from cp1251 (Џривет)",
+        "polish.txt from cp1250 (Zażółć)",
         "wide.txt from utf-16-le with BOM",
     ]
     assert (tmp_path / "n.ipynb").read_text() == notebook

@@ -49,6 +49,19 @@ JAPANESE = "これはテストです。日本語の文章を書きます。\n"
         ("// コメント\nint x = 1;\n", "shift_jis", "shift_jis", False),
         ("안녕하세요 세계\n 한국어 문장입니다\n", "euc_kr", "euc_kr", False),
         ("Привет, мир! Это русский текст.\n", "cp1251", "cp1251", False),
+        ("Привет, мир! Это русский текст.\n", "cp866", "cp866", False),
+        ("Привет, мир! Это русский текст.\n", "iso8859-5", "iso8859-5", False),
+        ("Zażółć gęślą jaźń\n", "cp1250", "cp1250", False),
+        ("Zażółć gęślą jaźń\n", "iso8859-2", "iso8859-2", False),
+        ("Příliš žluťoučký kůň\n", "cp1250", "cp1250", False),
+        ("; ayarlar\nad=Güneş ışığı\n", "cp1254", "cp1254", False),
+        ("Άλλο: Καλημέρα κόσμε, αυτό είναι κείμενο\n", "cp1253", "cp1253", False),
+        ("שלום עולם, זה טקסט\n", "cp1255", "cp1255", False),
+        ("مرحبا بالعالم، هذا نص\n", "cp1256", "cp1256", False),
+        ("สวัสดีชาวโลก นี่คือข้อความ\n", "cp874", "cp874", False),
+        ("Schöne Grüße aus München, äh\n", "cp850", "cp850", False),
+        ("# -*- coding: cp1257 -*-\na = 'ą'\n", "cp1257", "cp1257", False),
+        ('<?xml version="1.0" encoding="ISO-8859-2"?>\n<a>ą</a>\n', "iso8859-2", "iso8859-2", False),
     ],
 )
 def test_an_encoding_is_told_and_kept(text: str, codec: str, name: str, bom: bool) -> None:
@@ -57,6 +70,35 @@ def test_an_encoding_is_told_and_kept(text: str, codec: str, name: str, bom: boo
     assert decoded is not None
     assert (decoded.text, decoded.encoding, decoded.bom) == (text, name, bom)
     assert encode(decoded.text, decoded) == data
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Señales y más\n",
+        "Año;2024;ñandú\n",
+        "perché è così, città\n",
+        "25 °C ± 2 °C, 10 µm\n",
+        "© 2024 Foo® and Bar™\n",
+        "Price £5, 1½ off – see § 4\n",
+        "Er sagte „Größe“\n",
+        "São Paulo, coração\n",
+    ],
+)
+def test_few_western_letters_and_signs_are_taken_for_no_others(text: str) -> None:
+    decoded = decode(text.encode("cp1252"))
+    assert decoded is not None and decoded.text == text
+
+
+@pytest.mark.parametrize(
+    ("word", "codec"),
+    [("错误", "gbk"), ("成功", "gbk"), ("オラー警告", "shift_jis"), ("오류", "euc_kr"), ("Ошибка", "cp1251")],
+)
+@pytest.mark.parametrize("count", [1, 60, 1500])
+def test_a_word_that_is_on_all_lines_of_a_log_is_told(word: str, codec: str, count: int) -> None:
+    lines = [f"2026-01-02 12:{number % 60:02} [{word}] request {number}\n" for number in range(count)]
+    found = detect_encoding("".join(lines).encode(codec))
+    assert found is not None and found.name == codec
 
 
 @pytest.mark.parametrize(
@@ -219,10 +261,7 @@ def test_utf_8_without_control_characters_is_utf_8(text: str) -> None:
 
 
 def test_reading_utf_8_loads_no_detector() -> None:
-    code = (
-        "import sys; from mcp_fs.engine.text.encodings import decode; "
-        "decode(b'x'); print('charset_normalizer' in sys.modules)"
-    )
+    code = "import sys; from mcp_fs.engine.text.encodings import decode; decode(b'x'); print('chardet' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -149,6 +149,37 @@ async def test_an_edit_keeps_the_bytes_of_the_rest_whatever_their_encoding(tmp_p
         assert failed and "`日` can't be written in latin-1" in said and (tmp_path / "latin.c").read_bytes() == before
 
 
+@pytest.mark.reported("microsoft/vscode#321345")
+@pytest.mark.reported("sublimehq/sublime_merge#1403")
+@pytest.mark.reported("PyYoshi/cChardet#101")
+@pytest.mark.reported("notepad-plus-plus/notepad-plus-plus#431")
+@pytest.mark.reported("notepad-plus-plus/notepad-plus-plus#12847")
+async def test_letters_of_an_old_file_are_read_found_and_written_in_its_encoding(tmp_path: Path) -> None:
+    form = "Мужчина\nГод рождения = 1959\nДень рождения = 31\n" + "А" * 60 + "\n"
+    files = {
+        "a.txt": ("Miś i Śnieg na Łące: ąćęłńóśźż\nkoniec\n", "cp1250", "koniec", "źródło"),
+        "b.txt": ("Weź SLIMOK: Świeży ślimak, jeśli masz chęć.\nkoniec\n", "cp1250", "koniec", "Ślad"),
+        "c.csv": (
+            "Вольво Isitan R 1270х68 - 1700 евро\nВольво Isitan R 1270х75 - 2000 евро\n",
+            "cp1251",
+            "1700",
+            "две",
+        ),
+        "d.txt": (form, "cp1251", "1959", "нет"),
+    }
+    async with serving(tmp_path) as client:
+        for name, (text, codec, old_text, new_text) in files.items():
+            (tmp_path / name).write_bytes(text.encode(codec))
+            failed, said = await call(client, "read_text", path=name)
+            assert not failed and said.partition("]\n")[2] == text, said
+            edit = {"old_text": old_text, "new_text": new_text}
+            failed, said = await call(client, "edit_file", path=name, edits=[edit])
+            assert not failed, said
+            assert (tmp_path / name).read_bytes() == text.replace(old_text, new_text).encode(codec)
+            failed, said = await call(client, "search_text", pattern=new_text, path=name)
+            assert not failed and said.startswith("[1 match "), said
+
+
 @pytest.mark.reported("langchain-ai/deepagents#5589")
 @pytest.mark.reported("MoonshotAI/kimi-cli#2631")
 @pytest.mark.parametrize("replace_all", [True, False])

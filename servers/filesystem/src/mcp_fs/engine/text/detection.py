@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -35,20 +36,45 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _UNIT_BYTES = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
-_DETECTABLE = ["gb18030", "cp932", "euc_jp", "euc_kr", "big5", "cp1251", "koi8_r", "cp1252"]
+# Those of Latin letters, whose accented ones stand among plain ones.
+_LATIN = ("cp1252", "cp1250", "iso8859-2", "cp1254", "cp1257", "cp1258")
+_OLDER_LATIN = ("cp850", "cp852", "mac-roman")
+_OTHER_ALPHABETS = (
+    "cp1251", "koi8-r", "koi8-u", "iso8859-5", "cp866", "cp1253", "iso8859-7", "cp1255", "cp1256", "cp874",
+)  # fmt: skip
+_IDEOGRAPHS = ("gb18030", "big5hkscs", "cp932", "euc_jis_2004", "cp949")
+_DETECTABLE = (*_LATIN, *_OLDER_LATIN, *_OTHER_ALPHABETS, *_IDEOGRAPHS)
 # Every encoding but UTF-8 that text can be found in and in which ASCII is itself.
 ASCII_ENCODINGS = (*_DETECTABLE, "latin-1")
 # Narrower codecs that say the same of most files, under the names people know.
-NARROWER_NAMES = {"gb18030": ("gbk",), "cp932": ("shift_jis",), "cp1252": ("latin-1",)}
+NARROWER_NAMES = {
+    "big5hkscs": ("big5",),
+    "cp1252": ("latin-1",),
+    "cp932": ("shift_jis",),
+    "cp949": ("euc_kr",),
+    "euc_jis_2004": ("euc_jp",),
+    "gb18030": ("gbk",),
+}
+# How much more likely than cp1252 another encoding must be, over how many letters are others in it.
+_EXCESS_OVER_WESTERN = 0.6
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
-# The euro sign, an ellipsis, quotation marks, a bullet and dashes in Windows-1252.
-_WESTERN_PUNCTUATION = b"\x80\x85\x91\x92\x93\x94\x95\x96\x97"
-_BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
+# The euro sign, quotation marks, an ellipsis, a bullet, dashes and a trade mark in Windows-1252.
+_WESTERN_PUNCTUATION = b"\x80\x82\x84\x85\x91\x92\x93\x94\x95\x96\x97\x99"
+# Korean is written with few ideographs, or none.
+_KOREAN_IDEOGRAPH_SHARE = 0.12
 _IDEOGRAPH = re.compile("[一-鿿]")
+_BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 # A word that ends in a letter such as `é` or `ß` of Western encodings. In UTF-8, cut off there, the byte would begin a
 # character that seldom follows a Latin letter; not so E2, which begins apostrophes and dashes, and is a rare `â`.
 _WESTERN_END = re.compile(rb"[A-Za-z][\xdf-\xe1\xe3-\xf4]\Z")
 _SHORT_SAMPLE_BYTES = 16
+# Those of other alphabets than the Latin stand in words of their own; `µ` is a sign.
+_LETTER_BESIDE_PLAIN = re.compile(rb"(?<=[A-Za-z])[^\x00-\x7f\xb5]|[^\x00-\x7f\xb5](?=[A-Za-z])")
+_BETWEEN_WORDS = re.compile(rb'[\s,;<>"=]+')
+# The detector's for what a text says of itself; letters alone give none so much.
+_DECLARED_LIKELIHOOD = 0.9
+# Within so many bytes a page or a source may name its encoding.
+_DECLARATION_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,26 +175,77 @@ def _detect_legacy(sample: bytes) -> Encoding | None:
         # Half a character at the end would speak against the very encoding it is in.
         sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
     if _looks_western(sample):
-        return Encoding(_narrow_name("cp1252", sample))
-    name = _detect_statistically(sample)
-    if name is None:
+        name = _detect_latin(sample)
+    else:
+        name = _detect_alphabet(sample)
+    if name == "cp1252" and not can_decode(sample, name):
         return None
     return Encoding(_narrow_name(name, sample))
 
 
-def _detect_statistically(sample: bytes) -> str | None:
-    """Return the encoding that the frequency of characters speaks for."""
-    # Half of the detector's time is its import, which UTF-8 never pays.
-    from charset_normalizer import from_bytes
+def _detect_alphabet(sample: bytes) -> str:
+    """Return the encoding that the letters speak for, of whatever alphabet, or the ideographs."""
+    words = [word for word in _BETWEEN_WORDS.split(sample) if not word.isascii()]
+    if sum(map(_has_both_letters, words)) > len(words) / 2:
+        ranked = _rank_encodings(sample, (*_LATIN, *_OLDER_LATIN, *_IDEOGRAPHS))
+    else:
+        # In a log or a program, plain words and a few that come again and again would outweigh all others.
+        telling = b"\n".join((*_declarations(sample), b" ".join(dict.fromkeys(words))))
+        ranked = _rank_encodings(telling, _DETECTABLE)
+    name = next(iter(ranked), "cp1252")
+    if name != "cp949" or not can_decode(sample, "gb18030"):
+        return name
+    text = sample.decode(name, "replace")
+    if len(_IDEOGRAPH.findall(text)) > _KOREAN_IDEOGRAPH_SHARE * len(_BEYOND_ASCII.findall(text)):
+        return "gb18030"  # the same two-byte codes
+    return name
 
-    best = from_bytes(sample, cp_isolation=_DETECTABLE, threshold=0.3).best()
-    if best is None:
-        if not can_decode(sample, "cp1252"):
-            return None
+
+def _detect_latin(sample: bytes) -> str:
+    """Return the encoding of accented letters among plain ones: the Western one unless much speaks for another.
+
+    The fewer letters are others in it, the less they tell: they may be a name. Signs such as `½` tell nothing.
+    """
+    likelihoods = _rank_encodings(sample, _LATIN)
+    best = next(iter(likelihoods), "cp1252")
+    if likelihoods.get(best, 0) >= _DECLARED_LIKELIHOOD:
+        return best
+    western_text = sample.decode("cp1252", "replace")
+    best_text = sample.decode(best, "replace")
+    letters = [match.start() for match in _LETTER_BESIDE_PLAIN.finditer(sample)]
+    different = sum(western_text[at] != best_text[at] for at in letters)
+    if not different:
         return "cp1252"
-    if best.encoding == "euc_kr" and can_decode(sample, "gb18030") and _IDEOGRAPH.search(str(best)):
-        return "gb18030"  # the same two-byte codes; Korean today is written without ideographs
-    return best.encoding
+    if likelihoods[best] > likelihoods.get("cp1252", 0) * (1 + _EXCESS_OVER_WESTERN / different):
+        return best
+    return "cp1252"
+
+
+def _rank_encodings(sample: bytes, names: Sequence[str]) -> dict[str, float]:
+    """Return how likely each of some encodings is, the most likely first; none where it looks like no text.
+
+    One that a page or a source declares goes before all.
+    """
+    # Its import takes a quarter of a second with its tables, which UTF-8 never pays.
+    import chardet
+
+    results = chardet.detect_all(sample, ignore_threshold=True, compat_names=False, include_encodings=names)
+    likelihoods: dict[str, float] = {}
+    for result in results:
+        if result["encoding"] is not None:
+            likelihoods[result["encoding"]] = result["confidence"]
+    return likelihoods
+
+
+def _has_both_letters(word: bytes) -> bool:
+    """Return whether a word has plain letters, and others beside them."""
+    return _LETTER_BESIDE_PLAIN.search(word) is not None
+
+
+def _declarations(sample: bytes) -> list[bytes]:
+    """Return the lines at the beginning that may name the encoding."""
+    head = sample[:_DECLARATION_BYTES].splitlines()
+    return [line for line in head if b"coding" in line or b"charset" in line]
 
 
 def _looks_western(sample: bytes) -> bool:
