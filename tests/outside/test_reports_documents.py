@@ -1,8 +1,10 @@
 """What users reported of other readers of documents, tried on mcp-fs with documents of our own."""
 
 import base64
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -743,3 +745,24 @@ async def test_the_figures_of_a_newer_kind_of_chart_are_read(tmp_path: Path) -> 
     )
     lines = await read(tmp_path, "a.pptx")
     assert lines[-len(table) :] == table, lines
+
+
+@pytest.mark.reported("jupyter/nbconvert#145")
+async def test_an_output_of_a_notebook_says_what_it_shows_and_not_of_which_class_it_is(tmp_path: Path) -> None:
+    def shown(**forms: str) -> dict[str, Any]:
+        return {"output_type": "display_data", "data": {name.replace("_", "/"): text for name, text in forms.items()}}
+
+    outputs = [
+        shown(text_markdown="**The answer** is 42", text_plain="<IPython.core.display.Markdown object>"),
+        shown(text_latex="$x^2$", text_plain="<IPython.core.display.Math object>"),
+        shown(text_html="<table/>", text_plain="<pandas.io.formats.style.Styler at 0x7f>"),
+        shown(text_html="<table/>", text_plain="   a\n0  1"),
+        shown(text_markdown="alone"),
+    ]
+    cells = [{"cell_type": "code", "source": "x", "outputs": outputs}]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}), "utf-8")
+    assert (await read(tmp_path, "a.ipynb"))[2:] == [
+        "[output]", "**The answer** is 42", "[output]", "$x^2$",
+        "[output]", "<pandas.io.formats.style.Styler at 0x7f>", "[output: text/html left out]",
+        "[output]", "   a", "0  1", "[output]", "alone",
+    ]  # fmt: skip

@@ -13,6 +13,10 @@ __all__ = ["Cell", "notebook_cells", "with_final_newline"]
 _COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # What nbformat 3 calls outputs that are neither text nor pictures.
 _RICH_NAMES = frozenset({"html", "svg", "latex", "javascript", "json"})
+# What is text too, as it was written, in the order of reading.
+_WRITTEN_TEXTS = ("text/markdown", "text/latex", "latex")
+# A text such as `<IPython.core.display.HTML object>` names what is shown, and says nothing of it.
+_OBJECT_NAME = re.compile(r"<[^\n]*>\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +75,31 @@ def _format_output(output: dict[str, Any]) -> Iterator[str]:
         yield f"[error]\n{with_final_newline(_as_on_terminal(traceback))}"
         return
     data: dict[str, Any] = output.get("data", output)
-    text = data.get("text/plain", data.get("text"))
+    text = _output_text(data)
+    is_told = text is not None and _OBJECT_NAME.match(text) is None
     if text is not None:
-        yield f"[output]\n{with_final_newline(_as_on_terminal(_join_lines(text)))}"
+        yield f"[output]\n{with_final_newline(_as_on_terminal(text))}"
     for name in data:
         # Where there is text too, a page says the same once more.
-        if _is_picture(name) or (text is None and ("/" in name or name in _RICH_NAMES)):
+        if _is_picture(name) or (not is_told and _is_rich(name)):
             yield f"[output: {name} left out]\n"
+
+
+def _output_text(data: dict[str, Any]) -> str | None:
+    """Return what an output says, not as the name of an object if there is more; None where that is no text."""
+    plain = data.get("text/plain", data.get("text"))
+    if plain is not None:
+        plain = _join_lines(plain)
+        if _OBJECT_NAME.match(plain) is None:
+            return plain
+    for name in _WRITTEN_TEXTS:
+        if name in data:
+            return _join_lines(data[name])
+    return plain
+
+
+def _is_rich(name: str) -> bool:
+    return ("/" in name and name != "text/plain" and name not in _WRITTEN_TEXTS) or name in _RICH_NAMES
 
 
 def _as_on_terminal(text: str) -> str:
