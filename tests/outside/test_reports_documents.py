@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xlsxwriter
 from mcp import Client
 
 from filesystem.binary_workbooks import xls
@@ -766,3 +767,23 @@ async def test_an_output_of_a_notebook_says_what_it_shows_and_not_of_which_class
         "[output]", "<pandas.io.formats.style.Styler at 0x7f>", "[output: text/html left out]",
         "[output]", "   a", "0  1", "[output]", "alone",
     ]  # fmt: skip
+
+
+@pytest.mark.reported("tidyverse/readxl#428")
+@pytest.mark.reported("SheetJS/sheetjs#630")
+@pytest.mark.reported("firecrawl/anydoc#9")
+async def test_rows_and_columns_that_a_person_does_not_see_are_named(tmp_path: Path) -> None:
+    book: Any = xlsxwriter.Workbook(str(tmp_path / "a.xlsx"))
+    filtered = book.add_worksheet("Filtered")
+    grouped = book.add_worksheet("Plain")
+    for row in range(20):
+        filtered.write_row(row, 0, [row, "x", 2 * row])
+        grouped.write_row(row, 0, [row, "x"])
+        if row % 3:
+            filtered.set_row(row, None, None, {"hidden": True})
+    filtered.set_column("B:XFD", None, None, {"hidden": True})
+    book.close()
+    heads = [line for line in await read(tmp_path, "a.xlsx") if line.startswith("[sheet")]
+    rows = "rows hidden: 13 (2-3, 5-6, 8-9, 11-12, 14-15, …)"
+    assert heads == [f"[sheet Filtered, A1:C20, {rows}, columns hidden: 2 (B-C)]", "[sheet Plain, A1:B20]"]
+    assert (await read(tmp_path, "a.xlsx!/Filtered!A4:A5"))[0] == "[sheet Filtered, A4:A5, rows hidden: 1 (5)]"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcp_fs.engine.documents.formats.archives import MemberNotFound
 
-__all__ = ["Area", "cell_name", "parse_area", "parse_cell"]
+__all__ = ["Area", "cell_name", "column_name", "parse_area", "parse_cell"]
 
 _LAST_COLUMN = 16_384
 _LAST_ROW = 1_048_576
@@ -47,11 +47,15 @@ def parse_area(first: str, last: str) -> Area:
 
 
 def cell_name(row: int, column: int) -> str:
+    return f"{column_name(column)}{row}"
+
+
+def column_name(column: int) -> str:
     letters = ""
     while column:
         column, digit = divmod(column - 1, 26)
         letters = chr(65 + digit) + letters
-    return f"{letters}{row}"
+    return letters
 
 
 def parse_cell(name: str) -> tuple[int, int] | None:

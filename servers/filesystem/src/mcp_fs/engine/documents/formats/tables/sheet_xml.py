@@ -21,6 +21,10 @@ __all__ = ["SheetXml", "read_cells", "read_comments"]
 
 _LONG_NUMBER = re.compile(r"-?\d{16,}")
 _NEEDS_XML = rb"""\bt=["']e["']|<(?:\w+:)?f[\s/>]|>-?\d{16,}<"""
+# A row or some columns that are hidden, by hand, in a group or by a filter.
+_HIDDEN = re.compile(rb"""<(?:\w+:)?(row|col)\s((?=[^<>]*\bhidden=["'](?:1|true)["'])[^<>]*)>""")
+_PLACE = re.compile(rb"""(?<![\w:])(r|min|max)=["'](\d{1,7})["']""")
+_LONGEST_TAG_BYTES = 1024
 # What Excel writes before the text of a comment that has answers, for older programs.
 _THREAD_NOTICE = re.compile(r"\[Threaded comment\].*?Comment:\s*", re.DOTALL)
 
@@ -33,11 +37,15 @@ class SheetXml:
         texts: errors, what cells show in place of their value, and formulas whose value the file does not have.
         formulas: with the sign before them.
         comments: with their authors.
+        hidden_rows: in their order.
+        hidden_columns: in their order.
     """
 
     texts: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
     formulas: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
     comments: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+    hidden_rows: list[int] = field(default_factory=list[int])
+    hidden_columns: list[int] = field(default_factory=list[int])
 
     @property
     def unstored(self) -> int:
@@ -47,7 +55,11 @@ class SheetXml:
     def within(self, area: Area) -> SheetXml:
         """Return what concerns the cells of an area."""
         return SheetXml(
-            _select_cells(self.texts, area), _select_cells(self.formulas, area), _select_cells(self.comments, area)
+            _select_cells(self.texts, area),
+            _select_cells(self.formulas, area),
+            _select_cells(self.comments, area),
+            self.hidden_rows,
+            self.hidden_columns,
         )
 
 
@@ -60,11 +72,27 @@ def read_cells(package: Zip, part: str, looks: CellLooks) -> SheetXml:
     xml = SheetXml()
     cells = _CellReader(looks, xml)
     _parse(cells, (element for _, element in find_elements(package.member(part), b"c", pattern)))
-    if not cells.are_by_order:
-        return xml
-    xml = SheetXml()
-    _parse(_CellReader(looks, xml), read_blocks(package.member(part)))
+    if cells.are_by_order:
+        xml = SheetXml()
+        _parse(_CellReader(looks, xml), read_blocks(package.member(part)))
+    _find_hidden(read_blocks(package.member(part)), xml)
     return xml
+
+
+def _find_hidden(blocks: Iterable[bytes], xml: SheetXml) -> None:
+    """Note the rows and columns that are hidden: a person who looks at the sheet does not see them."""
+    remainder = b""
+    for block in blocks:
+        piece = remainder + block
+        end = 0
+        for match in _HIDDEN.finditer(piece):
+            end = match.end()
+            places = {name: int(number) for name, number in _PLACE.findall(match[2])}
+            if match[1] == b"row" and b"r" in places:
+                xml.hidden_rows.append(places[b"r"])
+            elif b"min" in places and b"max" in places:
+                xml.hidden_columns += range(places[b"min"], min(places[b"max"], Area().last_column) + 1)
+        remainder = piece[max(end, len(piece) - _LONGEST_TAG_BYTES) :]
 
 
 def read_comments(package: Zip, part: str, xml: SheetXml) -> None:

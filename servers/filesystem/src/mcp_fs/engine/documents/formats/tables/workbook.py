@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, BinaryIO
@@ -35,7 +35,7 @@ from mcp_fs.engine.documents.formats.tables.binary_errors import (
     read_old_errors,
     read_sheet_relations,
 )
-from mcp_fs.engine.documents.formats.tables.cell_areas import Area, cell_name, parse_area
+from mcp_fs.engine.documents.formats.tables.cell_areas import Area, cell_name, column_name, parse_area
 from mcp_fs.engine.documents.formats.tables.cell_looks import (
     CellLooks,
     format_duration,
@@ -57,6 +57,7 @@ _EXACT_INTEGERS = 1 << 53
 _SHOWN_DIGITS = 15
 _RANGE = re.compile(r"(?P<sheet>.+)!(?P<first>[A-Za-z$\d]+)(?::(?P<last>[A-Za-z$\d]+))?")
 _FORMULAS = "formulas"
+_MOST_HIDDEN_RANGES = 5
 
 
 class Workbook:
@@ -172,6 +173,8 @@ class Workbook:
             yield f"{len(xml.formulas):,} with formulas (`!/{_FORMULAS}/{name}`)"
         if xml.unstored:
             yield f"{xml.unstored:,} of them without a stored value"
+        if bounds is not None:
+            yield from _describe_hidden(xml, bounds)
 
     def _write_rows(self, name: str, sheet: Any, xml: SheetXml, bounds: Area) -> Iterator[str]:
         previous = bounds.first_row - 1
@@ -233,6 +236,31 @@ def _read_part_errors(package: Zip, main: str, name: str) -> Errors:
     if part is None:
         return {}
     return read_binary_errors(read_all(part).read())
+
+
+def _describe_hidden(xml: SheetXml, bounds: Area) -> Iterator[str]:
+    """Yield which rows and columns of an area are hidden, the first of many."""
+    rows = [row for row in xml.hidden_rows if bounds.first_row <= row <= bounds.last_row]
+    columns = [column for column in xml.hidden_columns if bounds.first_column <= column <= bounds.last_column]
+    if rows:
+        yield f"rows hidden: {len(rows):,} ({_format_ranges(rows, str)})"
+    if columns:
+        yield f"columns hidden: {len(columns):,} ({_format_ranges(columns, column_name)})"
+
+
+def _format_ranges(numbers: Sequence[int], name: Callable[[int], str]) -> str:
+    ranges: list[tuple[int, int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    texts: list[str] = []
+    for first, last in ranges[:_MOST_HIDDEN_RANGES]:
+        texts.append("-".join(dict.fromkeys((name(first), name(last)))))
+    if len(ranges) > _MOST_HIDDEN_RANGES:
+        texts.append("…")
+    return ", ".join(texts)
 
 
 def _bounds(sheet: Any, xml: SheetXml, area: Area) -> Area | None:
