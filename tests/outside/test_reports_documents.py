@@ -787,3 +787,49 @@ async def test_rows_and_columns_that_a_person_does_not_see_are_named(tmp_path: P
     rows = "rows hidden: 13 (2-3, 5-6, 8-9, 11-12, 14-15, …)"
     assert heads == [f"[sheet Filtered, A1:C20, {rows}, columns hidden: 2 (B-C)]", "[sheet Plain, A1:B20]"]
     assert (await read(tmp_path, "a.xlsx!/Filtered!A4:A5"))[0] == "[sheet Filtered, A4:A5, rows hidden: 1 (5)]"
+
+
+@pytest.mark.reported("python/cpython#87696")
+@pytest.mark.reported("getmail6/getmail6#273")
+@pytest.mark.reported("danny0838/webscrapbook#417")
+@pytest.mark.reported("tats/w3m#290")
+async def test_a_mail_behind_a_mark_and_a_page_saved_as_one_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.eml").write_bytes(b"\xef\xbb\xbfFrom: a@example.org\nSubject: marked\n\nbody\n")
+    page = "<html><body><h1>caf=C3=A9</h1><p>a long li=\r\nne</p></body></html>"
+    part = f"Content-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n{page}"
+    head = 'Subject: Saved\r\nContent-Type: multipart/related;\r\n\ttype="text/html";\r\n\tboundary="B"'
+    (tmp_path / "a.mhtml").write_text(f"{head}\r\n\r\n--B\r\n{part}\r\n--B--\r\n", "utf-8", newline="")
+    assert await read(tmp_path, "a.eml") == ["From: a@example.org", "Subject: marked", "", "body"]
+    assert await read(tmp_path, "a.mhtml") == ["Subject: Saved", "", "# café", "a long line"]
+
+
+ATTACHED_NAMES = {
+    "filename=Report (2) final.pdf": "Report (2) final.pdf",
+    "filename=Partnership Agreement\n  Form - Week 11.pdf": "Partnership Agreement Form - Week 11.pdf",
+    "filename=a,b.pdf; size=7": "a,b.pdf",
+    "filename=[EXT] x.pdf": "[EXT] x.pdf",
+    "filename*=utf-8''Status%20(s).pdf": "Status (s).pdf",
+    "filename*0*=UTF-8''%C3%9F%20; filename*1*=two.pdf": "ß two.pdf",
+    'filename="=?iso-8859-1?Q?12B=2C_Fr=E9d?=.pdf"': "12B, Fréd.pdf",
+    'filename="whole (1).pdf"; x=y': "whole (1).pdf",
+    'filename="Invoice"': "Invoice.pdf",
+}
+
+
+@pytest.mark.reported("jstedfast/MimeKit#159")
+@pytest.mark.reported("jshttp/content-disposition#6")
+@pytest.mark.reported("pst-format/libpst#1")
+@pytest.mark.reported("chatmail/core#2079")
+@pytest.mark.reported("sunholo-data/ailang#678")
+async def test_what_is_attached_has_the_name_that_the_sender_gave_it(tmp_path: Path) -> None:
+    parts = "".join(
+        f"--B\nContent-Type: application/pdf\nContent-Disposition: attachment; {name}\n\nx\n" for name in ATTACHED_NAMES
+    )
+    forwarded = (
+        "--B\nContent-Type: message/rfc822\nContent-Disposition: inline; filename=Offer 3.5 m\n\nSubject: it\n\nin\n"
+    )
+    mail = f"Content-Type: multipart/mixed; boundary=B\n\n{parts}{forwarded}--B--\n"
+    (tmp_path / "a.eml").write_text(mail, "utf-8")
+    lines = await read(tmp_path, "a.eml")
+    assert lines[-10:-1] == [f"{name}\t1" for name in ATTACHED_NAMES.values()]
+    assert await read(tmp_path, "a.eml!/Offer 3.5 m.eml") == ["Subject: it", "", "in"]

@@ -52,7 +52,7 @@ _NAMES: dict[Kind, str] = {
     "sheet": "xlsx xlsm xlsb xls",
     "epub": "epub",
     "pdf": "pdf",
-    "mail": "eml",
+    "mail": "eml mht mhtml",
     "outlook": "msg",
     "notebook": "ipynb",
     "rtf": "rtf",

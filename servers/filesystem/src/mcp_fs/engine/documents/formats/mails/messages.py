@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import email
 import email.policy
 import io
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from email.message import EmailMessage, Message, MIMEPart
 from typing import Any, BinaryIO, cast
 
+from mcp_fs.engine.document_kinds import is_document
 from mcp_fs.engine.documents.formats.archives import ArchiveEntry, read_all
 from mcp_fs.engine.documents.formats.charsets import decode_page, decode_text, repair_header
 from mcp_fs.engine.documents.formats.notebook import notebook_cells
@@ -31,6 +33,9 @@ _PROSE_SHARE = 0.93
 _QUOTE = re.compile(r"(?:> ?)*")
 _LIST_MARK = re.compile(r"\(?\w{1,2}[.)] ")
 _SIGNATURE = "-- "
+# A name with blanks, brackets or commas that lacks its quotes, as many programs write it.
+_UNQUOTED_NAME = re.compile(r"""(\b(?:file)?name[ \t]*=[ \t]*)((?![\s"])[^";]*[^";\s])""", re.IGNORECASE)
+_EXTENDED_NAME = re.compile(r"(?<=name\*=)[^;]+", re.IGNORECASE)
 # What a mail says, the better first.
 _TEXTS = ("text/plain", "text/html")
 
@@ -40,11 +45,24 @@ class _LenientPolicy(email.policy.EmailPolicy):
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
         value = repair_header(value)
+        if name.lower() in ("content-disposition", "content-type"):
+            value = _UNQUOTED_NAME.sub(_quote_name, value)
+            value = _EXTENDED_NAME.sub(_escape_brackets, value)
         try:
             return super().header_fetch_parse(name, value)
         except Exception:  # noqa: BLE001 - it has no end of them, and the rest of the mail is fine
             written = "" if name.lower().startswith("content-") else value
             return super().header_fetch_parse(name if not written else "Subject", written)
+
+
+def _quote_name(match: re.Match[str]) -> str:
+    """Return a name in quotes, on one line."""
+    return f'{match[1]}"{" ".join(match[2].split())}"'
+
+
+def _escape_brackets(match: re.Match[str]) -> str:
+    """Return a name of RFC 2231 in which brackets begin no comment."""
+    return match[0].replace("(", "%28").replace(")", "%29")
 
 
 class Mail:
@@ -56,7 +74,8 @@ class Mail:
         self._data = read_all(file).read()
         self._bodies: list[MIMEPart] = []
         self._attachments: list[MIMEPart] = []
-        self._message = cast("EmailMessage", email.message_from_bytes(self._data, policy=_LenientPolicy()))
+        data = self._data.removeprefix(codecs.BOM_UTF8)  # of which some programs make the name of the first header
+        self._message = cast("EmailMessage", email.message_from_bytes(data, policy=_LenientPolicy()))
         self._classify_parts(self._message, None)
         if not self._bodies:
             self._bodies = [part for part in self._attachments if part.get_content_type() in _TEXTS][:1]
@@ -98,9 +117,14 @@ def _attachment_name(part: MIMEPart, number: int) -> str:
     """Return the name of what is attached, or one of its number and type; of the sender's, only the end is taken."""
     file_name = part.get_filename() or ""
     name = clean_attachment_name(file_name) or f"part{number}"
-    if file_name:
-        return name
-    return name + (_MIME_TYPES.guess_extension(part.get_content_type()) or "")
+    suffix = _MIME_TYPES.guess_extension(part.get_content_type()) or ""
+    if not file_name:
+        return name + suffix
+    # By its suffix it is read as a document; the subject of a mail that is forwarded may have any dots.
+    lacks_suffix = "." not in name or part.get_content_type() == "message/rfc822"
+    if lacks_suffix and is_document(suffix) and not name.lower().endswith(suffix):
+        return name + suffix
+    return name
 
 
 def clean_attachment_name(name: str) -> str:
