@@ -833,3 +833,22 @@ async def test_what_is_attached_has_the_name_that_the_sender_gave_it(tmp_path: P
     lines = await read(tmp_path, "a.eml")
     assert lines[-10:-1] == [f"{name}\t1" for name in ATTACHED_NAMES.values()]
     assert await read(tmp_path, "a.eml!/Offer 3.5 m.eml") == ["Subject: it", "", "in"]
+
+
+@pytest.mark.reported("python-openxml/python-docx#693")
+@pytest.mark.reported("thomas-villani/all2md#487")
+async def test_a_strict_document_and_what_its_controls_wrap_are_read(tmp_path: Path) -> None:
+    names = 'xmlns:w="http://purl.oclc.org/ooxml/wordprocessingml/main"'
+
+    def control(content: str) -> str:
+        return f"<w:sdt><w:sdtContent>{content}</w:sdtContent></w:sdt>"
+
+    def paragraph(text: str) -> str:
+        return f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+    second = f"<w:tc>{paragraph('b')}</w:tc>"
+    row = f"<w:tr><w:tc>{paragraph('a')}</w:tc>{control(second)}</w:tr>"
+    inline = f"<w:p><w:r><w:t>see </w:t></w:r>{control('<w:r><w:t>field</w:t></w:r>')}</w:p>"
+    body = control(paragraph("block")) + inline + control(f"<w:tbl>{control(row)}</w:tbl>")
+    (tmp_path / "a.docx").write_bytes(zipped({"word/document.xml": f"<w:document {names}>{body}</w:document>"}))
+    assert await read(tmp_path, "a.docx") == ["block", "see field", "a | b"]
