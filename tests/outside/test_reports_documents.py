@@ -852,3 +852,29 @@ async def test_a_strict_document_and_what_its_controls_wrap_are_read(tmp_path: P
     body = control(paragraph("block")) + inline + control(f"<w:tbl>{control(row)}</w:tbl>")
     (tmp_path / "a.docx").write_bytes(zipped({"word/document.xml": f"<w:document {names}>{body}</w:document>"}))
     assert await read(tmp_path, "a.docx") == ["block", "see field", "a | b"]
+
+
+PAGE = """<p>Ge&shy;samt&#173;konzept <i>it</i>alic</p>
+<pre><span>def</span> f(x):
+    if x:
+	return  1
+</pre><p>after  it</p>
+<ol><li>first<ol start="3"><li>in</ol></li><li>second<ul><li>x</ul><li value="7">seven<li>eight</ol><li>loose</li>"""
+
+
+@pytest.mark.reported("html-to-text/node-html-to-text#117")
+@pytest.mark.reported("tradik/wpexporter#39")
+@pytest.mark.reported("blindpandas/bookworm#36")
+@pytest.mark.reported("contao/core#8389")
+async def test_steps_have_their_numbers_code_its_lines_and_words_no_hidden_hyphens(tmp_path: Path) -> None:
+    write_book(tmp_path / "a.epub", {"a.xhtml": PAGE.encode()})
+    (tmp_path / "a.eml").write_text(f"Content-Type: text/html\n\n{PAGE}", "utf-8")
+    hyphenated = run("Ge\xadsamt\xadkonzept")
+    write_word(tmp_path / "a.docx", f"<p>{hyphenated}</p>")
+    lines = [
+        "Gesamtkonzept italic", "def f(x):", "    if x:", "        return  1", "after it",
+        "1. first", "3. in", "2. second", "- x", "7. seven", "8. eight", "- loose",
+    ]  # fmt: skip
+    for name in ("a.epub", "a.eml"):
+        assert [line for line in await read(tmp_path, name) if line] == lines, name
+    assert await read(tmp_path, "a.docx") == ["Gesamtkonzept"]

@@ -381,8 +381,12 @@ def _send_text(pipes: _Pipes, texts: Iterable[str], label: str) -> None:
 
 
 def _encode_text(text: str) -> bytes:
-    """Return text as UTF-8; with a NUL in it, it would be taken for another encoding, or for no text."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace")
+    """Return text as UTF-8.
+
+    With a NUL in it, it would be taken for another encoding, or for no text. Where a word may be broken nobody sees,
+    and no search would find the word.
+    """
+    return text.replace("\0", "\ufffd").replace("\xad", "").encode("utf-8", "replace")
 
 
 def _send_bytes(pipes: _Pipes, file: BinaryIO) -> None:

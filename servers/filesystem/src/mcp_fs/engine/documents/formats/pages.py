@@ -25,6 +25,7 @@ _INNERMOST_ROW = re.compile(f"{_ROW}([^{_ROW}{_ROW_END}]*){_ROW_END}")
 # Longer ones are parts of a page that a table sets beside each other.
 _MAX_CELL_LENGTH = 300
 _MOST_COLUMNS = 100
+_INTEGER = re.compile(r"\d{1,9}")
 
 
 def read_epub(file: Zip) -> Iterator[str]:
@@ -106,6 +107,30 @@ class _Table:
         return tabs
 
 
+@dataclass(slots=True)
+class _List:
+    """A list that is open.
+
+    Attributes:
+        next_number: of the item that comes, where items are numbered.
+    """
+
+    is_numbered: bool
+    next_number: int
+
+    def start_item(self, value: str | None) -> str:
+        """Return what an item begins with.
+
+        Args:
+            value: the number that the page gives it, if it does.
+        """
+        if not self.is_numbered:
+            return "- "
+        number = _integer(value, self.next_number)
+        self.next_number = number + 1
+        return f"{number}. "
+
+
 class _PageParser(HTMLParser):
     _BREAKS = frozenset({
         "address", "article", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "footer", "form", "h1", "h2",
@@ -113,6 +138,7 @@ class _PageParser(HTMLParser):
         "tr", "ul",
     })  # fmt: skip
     _CELLS = frozenset({"td", "th"})
+    _LISTS = frozenset({"ol", "ul"})
     _SILENT = frozenset({"script", "style", "template"})
     _SPOKEN = frozenset({"rp", "rt"})
     _SPOKEN_ENDS = _SPOKEN | {"rb", "ruby"}
@@ -125,6 +151,8 @@ class _PageParser(HTMLParser):
         self._is_spoken = False
         self._formula: Formula | None = None
         self._tables: list[_Table] = []
+        self._lists: list[_List] = []
+        self._preformatted = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         name = tag.rpartition(":")[2]
@@ -142,8 +170,7 @@ class _PageParser(HTMLParser):
         elif tag == "sup":
             self._raised += 1
         elif tag in self._BREAKS:
-            self.parts.append("\n" + self._line_prefix(tag))
-            self._start_table_part(tag)
+            self._start_block(tag, dict(attrs))
         elif tag in self._CELLS:
             self._start_cell(dict(attrs))
 
@@ -175,9 +202,18 @@ class _PageParser(HTMLParser):
         if is_block or tag in self._SPOKEN_ENDS:
             self._is_spoken = False
 
-    @staticmethod
-    def _line_prefix(tag: str) -> str:
+    def _start_block(self, tag: str, attributes: Mapping[str, str | None]) -> None:
+        if tag in self._LISTS:
+            self._lists.append(_List(tag == "ol", _integer(attributes.get("start"), 1)))
+        elif tag == "pre":
+            self._preformatted += 1
+        self.parts.append("\n" + self._line_prefix(tag, attributes))
+        self._start_table_part(tag)
+
+    def _line_prefix(self, tag: str, attributes: Mapping[str, str | None]) -> str:
         """Return what the line of a heading or of an item in a list begins with."""
+        if tag == "li" and self._lists:
+            return self._lists[-1].start_item(attributes.get("value"))
         if tag == "li":
             return "- "
         if tag[0] == "h" and tag[1:].isdigit():
@@ -199,6 +235,10 @@ class _PageParser(HTMLParser):
             self._raised = max(0, self._raised - 1)
         elif tag in self._BREAKS and tag != "br":
             self.parts.append("\n")
+        if tag in self._LISTS and self._lists:
+            self._lists.pop()
+        elif tag == "pre":
+            self._preformatted = max(0, self._preformatted - 1)
         if tag == "table" and self._tables:
             self._tables.pop()
 
@@ -218,7 +258,10 @@ class _PageParser(HTMLParser):
             return
         if self._silent or self._is_spoken:
             return
-        text = re.sub(r"\s+", " ", data)
+        if self._preformatted:
+            text = data.expandtabs().replace(" ", "\xa0")
+        else:
+            text = re.sub(r"\s+", " ", data)
         if self._raised and self.parts:
             text = raise_text(self.parts[-1], text)
         self.parts.append(text)
@@ -248,8 +291,12 @@ def _write_row(row: re.Match[str]) -> str:
     return _ROW + "\t".join(cells)
 
 
+def _integer(value: str | None, default: int) -> int:
+    if value is None or not _INTEGER.fullmatch(value.strip()):
+        return default
+    return int(value)
+
+
 def _span(value: str | None) -> int:
     """Return over how many columns or rows a cell goes."""
-    if value is None or not value.strip().isdecimal():
-        return 1
-    return min(max(int(value), 1), _MOST_COLUMNS)
+    return min(max(_integer(value, 1), 1), _MOST_COLUMNS)
