@@ -30,7 +30,11 @@ _BLOCK_BYTES = 1024 * 1024
 # Of a text: a larger one would take the place of many.
 _MAX_TEXT_BYTES = 16 * 1024 * 1024
 _WRITES_BETWEEN_TIDYING = 64
-_LIBRARIES = ("arro3-core", "arro3-io", "compressed-rtf", "olefile", "pypdfium2", "python-calamine", "striprtf")
+_LIBRARIES = (
+    "arro3-core", "arro3-io", "chardet", "compressed-rtf", "olefile", "pypdfium2", "python-calamine", "striprtf",
+)  # fmt: skip
+# The second tells the encodings of mails and pages that do not name theirs.
+_READER_PACKAGES = ("mcp_fs.engine.documents", "mcp_fs.engine.text")
 
 # What kind of text it is, and the text as UTF-8; without a kind, why there is none.
 StoredText = tuple[str, bytes]
@@ -112,8 +116,9 @@ def _reader_identity() -> list[str]:
     So no text outlives the reader that made it.
     """
     digest = hashlib.blake2b(digest_size=16)
-    for module in _modules_below(files(__package__ or "")):
-        digest.update(module.read_bytes())
+    for package in _READER_PACKAGES:
+        for module in _modules_below(files(package)):
+            digest.update(module.read_bytes())
     return [digest.hexdigest(), platform.python_version(), *map(_version_of, _LIBRARIES)]
 
 
