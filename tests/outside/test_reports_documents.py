@@ -1,7 +1,9 @@
 """What users reported of other readers of documents, tried on mcp-fs with documents of our own."""
 
 import base64
+import io
 import json
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -878,3 +880,19 @@ async def test_steps_have_their_numbers_code_its_lines_and_words_no_hidden_hyphe
     for name in ("a.epub", "a.eml"):
         assert [line for line in await read(tmp_path, name) if line] == lines, name
     assert await read(tmp_path, "a.docx") == ["Gesamtkonzept"]
+
+
+@pytest.mark.reported("mafintosh/tar-stream#94")
+@pytest.mark.reported("dsoprea/PyEasyArchive#51")
+@pytest.mark.parametrize(
+    ("codec", "name"), [("latin-1", "größe.txt"), ("cp1251", "отчёт/привет.txt"), ("gbk", "测试文件.txt")]
+)
+async def test_names_of_an_old_tar_archive_are_read_in_what_they_look_like(
+    codec: str, name: str, tmp_path: Path
+) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.GNU_FORMAT, encoding=codec) as archive:
+        member = tarfile.TarInfo(name)
+        member.size = 2
+        archive.addfile(member, io.BytesIO(b"in"))
+    assert await read(tmp_path, "a.tar") == [f"{name}\t2"]
+    assert await read(tmp_path, f"a.tar!/{name}") == ["in"]

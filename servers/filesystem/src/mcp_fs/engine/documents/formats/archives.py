@@ -17,6 +17,7 @@ from contextlib import closing
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from mcp_fs.engine.document_kinds import HEAD_BYTES, MAX_OUTPUT_BYTES, OLE, Kind, kind_of
+from mcp_fs.engine.documents.formats.charsets import guess_codec
 from mcp_fs.engine.zip_names import decode_zip_names, find_names_encoding
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
 
 _BLOCK_BYTES = 256 * 1024
 _TAR_BLOCK_BYTES = 512
+_NAMES_SAMPLE_BYTES = 2048
 _DAMAGE_ERRORS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 _LOCKED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _NOT_TEXT = re.compile("[\ud800-\udfff]")
@@ -294,13 +296,14 @@ class Tar:
 
     def entries(self) -> Iterator[tuple[ArchiveEntry, BinaryIO | None]]:
         self._file.seek(0)
+        names = _NameDecoder()
         try:
             with closing(tarfile.open(fileobj=cast("BinaryIO", self._file), mode="r:")) as archive:
                 for info in archive:
                     content = None
                     if info.isreg():
                         content = cast("BinaryIO", archive.extractfile(info))
-                    yield _tar_entry(info), content
+                    yield _tar_entry(info, names), content
         except tarfile.TarError as error:
             raise Unreadable(f"is damaged: {error}") from None
         # `tarfile` takes a header that is cut or damaged for the end; that is two blocks of zeros (POSIX, pax).
@@ -309,11 +312,34 @@ class Tar:
             raise Unreadable("is damaged or ends too early")
 
 
-def _tar_entry(info: tarfile.TarInfo) -> ArchiveEntry:
+def _tar_entry(info: tarfile.TarInfo, names: _NameDecoder) -> ArchiveEntry:
     link_target = ""
     if info.issym() or info.islnk():
         link_target = info.linkname
-    return ArchiveEntry(_member_path(info.name), info.name, info.size, info.isreg(), link_target)
+    name = names.decode(info.name)
+    return ArchiveEntry(_member_path(name), name, info.size, info.isreg(), link_target)
+
+
+class _NameDecoder:
+    """Reads names of an old archive, which does not say in which encoding they are: what the first look like."""
+
+    def __init__(self) -> None:
+        self._sample = b""
+        self._codec = "utf-8"
+
+    def decode(self, name: str) -> str:
+        """Return a name as text.
+
+        Args:
+            name: its bytes that are not UTF-8 are lone surrogates.
+        """
+        if not _NOT_TEXT.search(name):
+            return name
+        raw_name = name.encode("utf-8", "surrogateescape")
+        if len(self._sample) < _NAMES_SAMPLE_BYTES:
+            self._sample += raw_name + b"\n"
+            self._codec = guess_codec(self._sample) or self._codec
+        return raw_name.decode(self._codec, "replace")
 
 
 class _LastRead:

@@ -7,7 +7,7 @@ import re
 
 from mcp_fs.engine.text.detection import detect_encoding
 
-__all__ = ["decode_page", "decode_text", "repair_header"]
+__all__ = ["decode_page", "decode_text", "guess_codec", "repair_header"]
 
 # Programs write more than the encoding has that they name: browsers and mail programs read these names so (WHATWG).
 _NAMED_TOO_NARROW = {
@@ -44,7 +44,7 @@ def decode_text(data: bytes, declared: str | None) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        return data.decode(_guess_codec(data) or "utf-8", "replace")
+        return data.decode(guess_codec(data) or "utf-8", "replace")
 
 
 def decode_page(data: bytes, declared: str | None = None) -> str:
@@ -88,7 +88,8 @@ def _find_codec(name: str) -> str | None:
     return _NAMED_TOO_NARROW.get(codec, codec)
 
 
-def _guess_codec(data: bytes) -> str | None:
+def guess_codec(data: bytes) -> str | None:
+    """Return the codec that bytes look like; None where that is none of text."""
     encoding = detect_encoding(data)
     if encoding is None:
         return None
