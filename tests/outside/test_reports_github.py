@@ -1017,3 +1017,20 @@ async def test_the_tree_of_a_branch_with_a_slash_is_asked_for_by_one_part_of_a_p
         assert found["rows"] == [["docs/a.md"]]
         said = await refused(client, "read_file", **O, ref="support/0.9.x", path="a.md")
     assert "The nearest there are: `docs/a.md`" in said
+
+
+@pytest.mark.reported("ExpediaGroup/github-helpers#150")
+@pytest.mark.reported("github-tools/github-release-notes#166")
+@pytest.mark.parametrize(
+    ("wishes", "sent"),
+    [
+        ({"sort": "updated"}, "desc"), ({"sort": "popularity"}, "desc"), ({"sort": "updated", "order": "asc"}, "asc"),
+        ({}, None), ({"sort": "long-running"}, None),
+    ],
+)  # fmt: skip
+async def test_pull_requests_that_changed_last_come_first(wishes: dict[str, Any], sent: str, oracle: Oracle) -> None:
+    """GitHub sorts by what it is asked for in ascending order, unless it is told otherwise."""
+    oracle.pages(f"{HERE}/pulls", [sample("pulls/list")[0]])
+    async with served(oracle) as client:
+        await call(client, "list_pull_requests", **O, **wishes)
+    assert oracle.sent("GET", f"{HERE}/pulls$")[-1].query.get("direction") == sent

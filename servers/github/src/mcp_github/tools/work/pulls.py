@@ -131,7 +131,7 @@ async def list_pull_requests(
         add_facts = partial(add_pull_facts, api)
         query = PullsAsIssues(repo, LabelFilter(labels or []), params, merged_only, base, add_facts).to_query()
     else:
-        params = _params_of_state(state) | {"sort": sort, "direction": order}
+        params = _params_of_state(state) | {"sort": sort, "direction": order or _default_order(sort)}
         if head is not None:
             params["head"] = head.text_for(repo)
         if base is not None:
@@ -393,6 +393,16 @@ def _params_of_state(state: PullState) -> dict[str, Any]:
     if state == "merged":
         return {"state": "closed"}
     return {"state": state}
+
+
+def _default_order(sort: str | None) -> Literal["desc"] | None:
+    """Return the order that GitHub is asked for if the caller names none.
+
+    Its own is ascending wherever a sort is named: those last that were updated last, or have the most comments.
+    """
+    if sort in (None, "created", "long-running"):
+        return None
+    return "desc"
 
 
 def _query_pulls(api: Api, repo: Repo, params: Mapping[str, Any], *, merged_only: bool) -> ListQuery:
