@@ -110,7 +110,7 @@ REPOSITORY = {
     **same("description", "visibility", "fork", "archived", "default_branch", "language", "topics", "pushed_at",
            "created_at", "updated_at", "homepage", "has_issues", "has_discussions"),
     "repo": lambda one: one.raw_data.get("full_name"), "stars": "stargazers_count", "forks": "forks_count",
-    "open_issues": "open_issues_count",
+    "open_issues_and_pulls": "open_issues_count",
     "license": "license.spdx_id", "parent": "parent.full_name", "url": "html_url",
     "permissions": lambda one: held(one),
 }  # fmt: skip
@@ -180,7 +180,8 @@ KINDS = [
     Kind(f"{R}/labels", "list_issue_options", lambda values: {**of(values), "kind": "labels"}, Label,
          same("name", "color", "description"), takes_fields=False),
     Kind(f"{R}/milestones", "list_issue_options", lambda values: {**of(values), "kind": "milestones"}, Milestone,
-         same("number", "title", "state", "open_issues", "closed_issues", "due_on"), takes_fields=False),
+         {**same("number", "title", "state", "due_on"), "open": "open_issues", "closed": "closed_issues"},
+         takes_fields=False),
     Kind(f"{R}/assignees", "list_issue_options", lambda values: {**of(values), "kind": "assignees"}, NamedUser,
          same("login"), takes_fields=False),
     Kind(f"{R}/collaborators", "list_people", of, NamedUser, PERSON),

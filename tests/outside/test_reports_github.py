@@ -1034,3 +1034,21 @@ async def test_pull_requests_that_changed_last_come_first(wishes: dict[str, Any]
     async with served(oracle) as client:
         await call(client, "list_pull_requests", **O, **wishes)
     assert oracle.sent("GET", f"{HERE}/pulls$")[-1].query.get("direction") == sent
+
+
+@pytest.mark.reported("home-assistant/core#45305")
+@pytest.mark.reported("webcomponents/webcomponents.org#826")
+@pytest.mark.reported("octokit/octokit.js#2073")
+async def test_a_count_with_pull_requests_in_it_is_not_called_one_of_issues(oracle: Oracle) -> None:
+    oracle.answer("GET", HERE, {**sample("repos/get"), "open_issues_count": 315})
+    milestone = {**sample("issues/get-milestone"), "open_issues": 4, "closed_issues": 8}
+    oracle.pages(f"{HERE}/milestones", [milestone])
+    async with served(oracle) as client:
+        data = (await call(client, "get_repository", **O))["data"]
+        assert data["open_issues_and_pulls"] == 315 and "open_issues" not in data
+        # It is found by GitHub's name too.
+        data = (await call(client, "get_repository", **O, fields="open_issues_count"))["data"]
+        assert data == {"open_issues_and_pulls": 315}
+        page = await call(client, "list_issue_options", **O, kind="milestones")
+    row = dict(zip(page["columns"], page["rows"][0], strict=True))
+    assert (row["open"], row["closed"]) == (4, 8) and "open_issues" not in row

@@ -120,7 +120,7 @@ REPOSITORY = Projection(
         "topics": "topics",
         "stars": "stargazers_count",
         "forks": "forks_count",
-        "open_issues": "open_issues_count",
+        "open_issues_and_pulls": "open_issues_count",
         "license": "license.spdx_id",
         **same_names("pushed_at", "created_at", "updated_at", "homepage"),
         "size_kb": "size",
@@ -130,7 +130,7 @@ REPOSITORY = Projection(
         "has_discussions": "has_discussions",
         "url": "html_url",
     },
-    ("repo", "description", "visibility", "language", "stars", "open_issues", "pushed_at"),
+    ("repo", "description", "visibility", "language", "stars", "open_issues_and_pulls", "pushed_at"),
 )
 COMMIT = Projection(
     {
@@ -237,10 +237,14 @@ CHECK = Projection(
 LABEL = Projection({**same_names("name", "color", "description")}, ("name", "color", "description"))
 MILESTONE = Projection(
     {
-        **same_names("number", "title", "state", "open_issues", "closed_issues", "due_on"),
+        **same_names("number", "title", "state"),
+        # GitHub counts pull requests too, whatever it calls them.
+        "open": "open_issues",
+        "closed": "closed_issues",
+        "due_on": "due_on",
         "description": clip("description"),
     },
-    ("number", "title", "state", "open_issues", "closed_issues", "due_on"),
+    ("number", "title", "state", "open", "closed", "due_on"),
 )
 TOPIC = Projection(
     {**same_names("name", "display_name", "short_description", "featured")}, ("name", "short_description")

@@ -42,7 +42,8 @@ _COLUMNS_BY_OTHER_NAME = {
     "head_ref_name": "head", "head_ref_oid": "head_sha", "base_ref_name": "base", "base_ref_oid": "base_sha",
     "latest_reviews": "verdicts", "reviews": "verdicts", "status_check_rollup": "checks",
     "closing_issues_references": "closes", "review_requests": "reviewers", "authored_date": "date",
-    "committed_date": "date", "merge_state_status": "mergeable_state",
+    "committed_date": "date", "merge_state_status": "mergeable_state", "open_issues": "open_issues_and_pulls",
+    "open_issues_count": "open_issues_and_pulls",
 }  # fmt: skip
 
 
