@@ -1052,3 +1052,23 @@ async def test_a_count_with_pull_requests_in_it_is_not_called_one_of_issues(orac
         page = await call(client, "list_issue_options", **O, kind="milestones")
     row = dict(zip(page["columns"], page["rows"][0], strict=True))
     assert (row["open"], row["closed"]) == (4, 8) and "open_issues" not in row
+
+
+@pytest.mark.reported("slapperwan/gh4a#1419")
+@pytest.mark.reported("PyGithub/PyGithub#3053")
+@pytest.mark.reported("refined-github/refined-github#998")
+async def test_the_history_of_a_file_says_where_it_went_on_before_a_rename(oracle: Oracle) -> None:
+    commits = [{**sample("repos/list-commits")[0], "sha": sha} for sha in (OTHER_SHA, SHA)]
+    oracle.pages(f"{HERE}/commits", commits)
+    renamed = {**changed("src/new.py"), "status": "renamed", "previous_filename": "old name.py"}
+    oracle.answer("GET", f"{HERE}/commits/{SHA}", {**sample("repos/get-commit"), "files": [changed("a.py"), renamed]})
+    wishes: dict[str, Any] = {**O, "path": "src/new.py"}
+    async with served(oracle) as client:
+        assert "it was `old name.py`" in (await call(client, "list_commits", **wishes))["note"]
+        # What is not the whole history does not begin there.
+        for more in ({"since": "2026-01-01"}, {"author": "octocat"}, {"limit": 1}):
+            assert "old name.py" not in str(await call(client, "list_commits", **wishes, **more))
+        oracle.answer("GET", f"{HERE}/commits/{SHA}", {**sample("repos/get-commit"), "files": [changed("src/new.py")]})
+        assert "note" not in await call(client, "list_commits", **wishes)
+        oracle.answer("GET", f"{HERE}/commits/{SHA}", {"message": "Server Error"}, status=404)
+        assert len((await call(client, "list_commits", **wishes))["rows"]) == 2

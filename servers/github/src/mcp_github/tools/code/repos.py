@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, quote
 from mcp_batteries.media.pictures import Picture
 from mcp_batteries.progress import report_progress
 from mcp_batteries.server.declaration.decorators import OtherName, tool
@@ -76,6 +76,7 @@ _MAX_FILES = 60
 _MAX_BRANCHES = 50
 _DELETED = "deleted"
 _MAX_NAMED_PULLS = 10
+_SHORT_SHA = 7
 _GRAPHQL_REFS = {"branches": (BRANCHES, DATED_BRANCH), "tags": (TAGS, TAG)}
 _Branches = Annotated[
     list[Ref] | None,
@@ -217,14 +218,27 @@ async def list_commits(
     if path is not None:
         params["path"] = path.name
     hint = "`list_refs` shows branches and tags; without `ref` it is the default branch."
+    oldest: dict[str, Any] = {}
+
+    def find_commits(commits: Any) -> Any:
+        if commits:
+            oldest.update(commits[-1])
+        return commits
+
     projection = COMMIT
     if since or until:
         # GitHub compares these with when a commit was made, which a rebase changes, and not with when it was written.
         projection = Projection(COMMIT.getters, _COLUMNS_OF_PERIOD)
-    query = ListQuery(f"{repo.path}/commits", description, projection, params=params, repo=repo, hint=hint)
+    query = ListQuery(
+        f"{repo.path}/commits", description, projection, params=params, repo=repo, hint=hint, find_list=find_commits,
+    )  # fmt: skip
     page = await fetch_page(api, query, PageOptions(fields, limit, cursor))
     if path is not None and not page.rows and cursor is None:
         return await _explain_no_commits(api, page, repo, path, ref)
+    is_whole_history = page.cursor is None and not (author or since)
+    if is_whole_history and oldest:
+        note = await _note_old_name(api, repo, path, str(oldest["sha"]))
+        return page.model_copy(update={"note": join_notes(page.note, note)})
     return page
 
 
@@ -466,6 +480,23 @@ async def _explain_no_commits(api: Api, page: Listing, repo: Repo, path: FilePat
     except NotFound as problem:
         return page.model_copy(update={"note": str(problem)})
     return page
+
+
+async def _note_old_name(api: Api, repo: Repo, path: FilePath, oldest_sha: str) -> str | None:
+    """Return under which name a file has commits before those of its own name, as GitHub follows no rename.
+
+    Args:
+        oldest_sha: the first commit with the file's name.
+    """
+    try:
+        response = await api.get(f"{repo.path}/commits/{oldest_sha}", f"commit `{oldest_sha}`", internal=True)
+    except Problem:
+        return None
+    for file in cast("list[dict[str, Any]]", response.data.get("files") or []):
+        if file["filename"] == path.name and file.get("previous_filename"):
+            old_name = quote(str(file["previous_filename"]))
+            return f"Before `{oldest_sha[:_SHORT_SHA]}` it was {old_name}: that `path` has what came earlier."
+    return None
 
 
 async def _query_commits_of_pull(api: Api, repo: Repo, number: int) -> ListQuery:
