@@ -1072,3 +1072,14 @@ async def test_the_history_of_a_file_says_where_it_went_on_before_a_rename(oracl
         assert "note" not in await call(client, "list_commits", **wishes)
         oracle.answer("GET", f"{HERE}/commits/{SHA}", {"message": "Server Error"}, status=404)
         assert len((await call(client, "list_commits", **wishes))["rows"]) == 2
+
+
+@pytest.mark.reported("OnToology/OnToology#506")
+@pytest.mark.reported("decaporg/decap-cms#2802")
+async def test_a_fork_that_is_there_already_is_not_called_new(oracle: Oracle) -> None:
+    fork = {**sample("repos/get"), "name": "old-fork", "full_name": "octocat/old-fork"}
+    oracle.answer("POST", "/repos/up/app/forks", fork, status=202)
+    async with served(oracle, "--write", "--flow", "off") as client:
+        done = await call(client, "copy_repository", repo="up/app", target="octocat/app")
+    assert done["done"] == "No new fork was made: octocat/old-fork is there already."
+    assert done["uri"] == "github://octocat/old-fork"

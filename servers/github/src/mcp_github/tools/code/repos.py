@@ -233,7 +233,9 @@ async def list_commits(
         f"{repo.path}/commits", description, projection, params=params, repo=repo, hint=hint, find_list=find_commits,
     )  # fmt: skip
     page = await fetch_page(api, query, PageOptions(fields, limit, cursor))
-    if path is not None and not page.rows and cursor is None:
+    if path is None:
+        return page
+    if not page.rows and cursor is None:
         return await _explain_no_commits(api, page, repo, path, ref)
     is_whole_history = page.cursor is None and not (author or since)
     if is_whole_history and oldest:
@@ -363,11 +365,12 @@ async def copy_repository(
     if not await _is_own(api, target):
         body["organization"] = target.owner
     response = await api.write("POST", f"{repo.path}/forks", f"a fork of `{repo.full_name}`", body)
-    return Done(
-        done=f"GitHub is making {response.data.get('full_name')}; it takes a moment.",
-        uri=target.uri,
-        url=response.data.get("html_url"),
-    )
+    full_name = str(response.data["full_name"])
+    done = f"GitHub is making {full_name}; it takes a moment."
+    if full_name.lower() != target.key:
+        # An account has one fork of a repository, which GitHub answers with whatever name was asked for.
+        done = f"No new fork was made: {full_name} is there already."
+    return Done(done=done, uri=f"github://{full_name}", url=response.data.get("html_url"))
 
 
 @tool(
