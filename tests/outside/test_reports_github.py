@@ -1074,6 +1074,15 @@ async def test_the_history_of_a_file_says_where_it_went_on_before_a_rename(oracl
         assert len((await call(client, "list_commits", **wishes))["rows"]) == 2
 
 
+@pytest.mark.reported("google/go-github#2847")
+async def test_alerts_of_code_scanning_are_chosen_by_severity(oracle: Oracle) -> None:
+    async with served(oracle, "--toolsets", "security") as client:
+        await call(client, "list_alerts", **O, kind="code_scanning", severity="high")
+        assert oracle.sent("GET", "/code-scanning/alerts$")[-1].query["severity"] == "high"
+        said = await refused(client, "list_alerts", **O, kind="secret_scanning", severity="high")
+        assert "`severity` does not choose among secret_scanning alerts" in said
+
+
 @pytest.mark.reported("OnToology/OnToology#506")
 @pytest.mark.reported("decaporg/decap-cms#2802")
 async def test_a_fork_that_is_there_already_is_not_called_new(oracle: Oracle) -> None:

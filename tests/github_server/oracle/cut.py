@@ -72,6 +72,10 @@ class Cutter:
         for path, verb in (("", "patch"), ("/assignees", "post")):
             body = paths[f"/repos/{{owner}}/{{repo}}/issues/{{issue_number}}{path}"][verb]["body"]["schema"]
             body["properties"]["agent_assignment"] = AGENT
+        # Only the pages about code scanning have it for repositories too (changelog of 2022-11-24).
+        of_organisation = paths["/orgs/{org}/code-scanning/alerts"]["get"]["parameters"]
+        of_repository = paths["/repos/{owner}/{repo}/code-scanning/alerts"]["get"]["parameters"]
+        of_repository += [item for item in of_organisation if item["name"] == "severity"]
         return {"version": self.whole["info"]["version"], "paths": paths, "schemas": self.schemas}
 
     def operation(self, operation: dict[str, Any]) -> dict[str, Any]:

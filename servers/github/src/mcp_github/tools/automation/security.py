@@ -168,12 +168,13 @@ async def list_alerts(
         case "dependabot":
             params["severity"] = severity
         case "code_scanning":
+            params["severity"] = severity
             if ref is not None:
                 params["ref"] = ref.name
         case "code_quality":
             pass
-    if severity and kind != "dependabot":
-        raise Invalid(f"`severity` chooses among alerts of dependabot, not of {kind}.", "Leave it out.")
+    if severity and "severity" not in params:
+        raise Invalid(f"`severity` does not choose among {kind} alerts.", "Leave it out.")
     alerts = _ALERT_LISTS[kind]
     query = ListQuery(
         f"{repo.path}/{alerts.path}", f"the {kind} alerts of `{repo.full_name}`", alerts.projection,
