@@ -1074,6 +1074,29 @@ async def test_the_history_of_a_file_says_where_it_went_on_before_a_rename(oracl
         assert len((await call(client, "list_commits", **wishes))["rows"]) == 2
 
 
+@pytest.mark.reported("DependencyTrack/dependency-track#5307")
+@pytest.mark.reported("github/advisory-database#4612")
+async def test_malware_is_among_the_advisories_of_a_package(oracle: Oracle) -> None:
+    """GitHub lists advisories about malware only to those who ask for that type."""
+    by_type = {kind: {**sample("security-advisories/list-global-advisories")[0], "ghsa_id": kind} for kind in
+               ("reviewed", "malware", "unreviewed")}  # fmt: skip
+    found = set(by_type)
+
+    def list_advisories(seen: Seen) -> Reply:
+        kind = seen.query.get("type", "reviewed")
+        return Reply(200, [by_type[kind]] if kind in found else [])
+
+    oracle.respond("GET", "/advisories", list_advisories)
+    async with served(oracle, "--toolsets", "security") as client:
+        page = await call(client, "list_advisories", package="evil", ecosystem="npm", fields="ghsa,severity")
+        assert [row[0] for row in page["rows"]] == ["malware", "reviewed"]
+        assert page["note"].startswith("The first 1 are about malware.") and page["total"] == 2
+        for kind in ("reviewed", "malware", "unreviewed"):
+            assert (await call(client, "list_advisories", advisory="CVE-2026-1", fields="ghsa"))["rows"] == [[kind]]
+            found.remove(kind)
+        assert (await call(client, "list_advisories", advisory="CVE-2026-1"))["rows"] == []
+
+
 @pytest.mark.reported("google/go-github#2847")
 async def test_alerts_of_code_scanning_are_chosen_by_severity(oracle: Oracle) -> None:
     async with served(oracle, "--toolsets", "security") as client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api
-from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, keep_served
+from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page, join_notes, keep_served
 from mcp_github.listing.projections import Getter, Item, Projection, clip, pick, pluck, same_names
 from mcp_github.models import Listing, Record
 from mcp_github.number_forms import Number
@@ -114,7 +115,7 @@ _ADVISORY = Projection(
     {
         "ghsa": "ghsa_id",
         "cve": "cve_id",
-        **same_names("severity", "summary", "state", "published_at", "withdrawn_at"),
+        **same_names("type", "severity", "summary", "state", "published_at", "withdrawn_at"),
         "score": "cvss.score",
         "packages": _packages_of,
         "cwes": pluck("cwes", "cwe_id"),
@@ -225,6 +226,8 @@ async def list_advisories(
         elif advisory:
             filters["ghsa_id"] = advisory
         query = ListQuery("/advisories", "the advisories", _ADVISORY, params=filters)
+        if cursor is None and (package or advisory):
+            return await _search_all_types(api, query, PageOptions(fields, limit))
     else:
         refuse_beside(
             "`repo` or `org`, whose advisories come all", package=package, ecosystem=ecosystem, severity=severity,
@@ -233,6 +236,31 @@ async def list_advisories(
         query = _query_own_advisories(api, place)
         _record_read(api, place)
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+
+
+async def _search_all_types(api: Api, query: ListQuery, options: PageOptions) -> Listing:
+    """Return advisories about a package, or with an id, whatever their type: GitHub searches the reviewed alone.
+
+    Malware comes first. The unreviewed name no package, so they are found by an id alone.
+    """
+    page = await fetch_page(api, query, options)
+    is_of_package = query.params["affects"] is not None
+    if page.rows and not is_of_package:
+        return page
+    malware = await fetch_page(api, _of_type(query, "malware"), options)
+    if malware.rows:
+        total = None
+        if page.total is not None and malware.total is not None:
+            total = page.total + malware.total
+        note = join_notes(f"The first {len(malware.rows)} are about malware.", malware.note, page.note)
+        return page.model_copy(update={"rows": malware.rows + page.rows, "total": total, "note": note})
+    if is_of_package:
+        return page
+    return await fetch_page(api, _of_type(query, "unreviewed"), options)
+
+
+def _of_type(query: ListQuery, advisory_type: str) -> ListQuery:
+    return replace(query, params={**query.params, "type": advisory_type})
 
 
 def _query_own_advisories(api: Api, place: Repo | Owner) -> ListQuery:
