@@ -1097,6 +1097,38 @@ async def test_malware_is_among_the_advisories_of_a_package(oracle: Oracle) -> N
         assert (await call(client, "list_advisories", advisory="CVE-2026-1"))["rows"] == []
 
 
+@pytest.mark.reported("microsoft/vscode-remote-repositories-github#173")
+@pytest.mark.reported("oskarlh/ohlt#3")
+@pytest.mark.reported("mattias800/prosper#2443")
+async def test_a_search_that_finds_nothing_says_what_it_does_not_see(oracle: Oracle) -> None:
+    for kind in ("code", "commits", "issues"):
+        oracle.pages(f"/search/{kind}", [], "items")
+    async with served(oracle) as client:
+        assert "no fork with fewer stars" in (await call(client, "search_github", kind="code", query="boop"))["note"]
+        found = await call(client, "search_github", **O, kind="commits", query="boop")
+        assert "default branch only" in found["note"]
+        assert "note" not in await call(client, "search_github", **O, kind="issues", query="boop")
+        # By the old name of a repository GitHub's search finds nothing, whatever is there.
+        where = {"Location": f"{oracle.url}/repositories/77"}
+        oracle.answer("GET", HERE, {"message": "Moved Permanently"}, status=301, headers=where)
+        oracle.answer("GET", "/repositories/77", {**sample("repos/get"), "full_name": "octo/new-app"})
+        found = await call(client, "search_github", **O, kind="issues", query="boop")
+        assert "`octo/app` is `octo/new-app` by now" in found["note"]
+
+
+@pytest.mark.reported("AmintaCCCP/GithubStarsManager#93")
+async def test_an_order_that_github_would_pass_over_is_refused(oracle: Oracle) -> None:
+    async with served(oracle) as client:
+        for kind, wishes, words in (
+            ("repositories", {"sort": "created"}, "`stars`, `forks`, `help-wanted-issues`, `updated`"),
+            ("issues", {"sort": "stars"}, "`comments`, "), ("code", {"sort": "updated"}, "sorts them by nothing"),
+            ("topics", {"sort": "stars"}, "sorts them by nothing"), ("issues", {"order": "asc"}, "Pass `sort` too"),
+        ):  # fmt: skip
+            assert words in await refused(client, "search_github", kind=kind, query="x", **wishes)
+        await call(client, "search_github", kind="commits", query="x", sort="Author-Date", order="desc")
+    assert oracle.sent("GET", "/search/commits")[-1].query["sort"] == "author-date"
+
+
 @pytest.mark.reported("google/go-github#2847")
 async def test_alerts_of_code_scanning_are_chosen_by_severity(oracle: Oracle) -> None:
     async with served(oracle, "--toolsets", "security") as client:

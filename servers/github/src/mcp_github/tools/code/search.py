@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.errors import quote
+from mcp_batteries.errors import Invalid, Problem, quote
 from mcp_batteries.server.declaration.decorators import OtherName, tool
 from mcp_batteries.server.declaration.trusted import FreeText
 from mcp_github.client.api import Api
@@ -84,12 +85,16 @@ class _Index:
     Attributes:
         name: in the path.
         qualifier: restricts an index of two kinds to the one, unless the query chooses by itself.
+        sorts: what GitHub sorts hits by; it ignores anything else.
         private_getter: finds whether a hit's repository is private; None where hits belong to no repository.
+        reach: what of a repository the index leaves out.
     """
 
     name: str
     projection: Projection
+    sorts: tuple[str, ...] = ()
     private_getter: str | None = "repository.private"
+    reach: str = ""
     qualifier: str = ""
     own_qualifier: re.Pattern[str] | None = None
 
@@ -102,6 +107,21 @@ class _Index:
         """Whether it knows `OR` and brackets."""
         return self.name == "issues"
 
+    def parse_sort(self, sort: str | None, order: str | None) -> str | None:
+        """Return what GitHub sorts hits by; None for the best first.
+
+        Raises:
+            Invalid: it knows no such order, and would list the best first without a word.
+        """
+        if sort is None:
+            if order == "asc":
+                raise Invalid("`order` is that of `sort`: without it the best come first.", "Pass `sort` too.")
+            return None
+        if sort.lower() not in self.sorts:
+            choices = ", ".join(f"`{choice}`" for choice in self.sorts) or "nothing"
+            raise Invalid(f"GitHub does not sort these by {quote(sort)}.", f"It sorts them by {choices}.")
+        return sort.lower()
+
     def restrict(self, api: Api, query: str, repo: Repo | None) -> str:
         """Return `query` restricted to what is served, with the qualifier of the kind.
 
@@ -113,15 +133,28 @@ class _Index:
         return f"{restricted} {self.qualifier}"
 
 
+# https://docs.github.com/search-github/searching-on-github/searching-code#considerations-for-code-search
+_REACH_OF_CODE = (
+    "GitHub searches the default branch only, files below 384 KB, repositories with changes or hits of the last year, "
+    "and no fork with fewer stars than what it was forked from: `list_files` and `read_file` see the rest."
+)
+_REACH_OF_COMMITS = "GitHub searches the default branch only, and no forks: `list_commits` sees the rest."
+_SORTS_OF_REPOSITORIES = ("stars", "forks", "help-wanted-issues", "updated")
+_SORTS_OF_COMMITS = ("author-date", "committer-date")
+_SORTS_OF_ISSUES = (
+    "comments", "reactions", "reactions-+1", "reactions--1", "reactions-smile", "reactions-thinking_face",
+    "reactions-heart", "reactions-tada", "interactions", "created", "updated",
+)  # fmt: skip
+_SORTS_OF_ACCOUNTS = ("followers", "repositories", "joined")
 _INDEXES: Mapping[SearchKind, _Index] = {
-    "repositories": _Index("repositories", REPOSITORY, private_getter="private"),
-    "code": _Index("code", CODE),
-    "commits": _Index("commits", COMMIT_HIT),
-    "issues": _Index("issues", _ISSUE_HIT, qualifier="is:issue", own_qualifier=_KIND_OF_ISSUE),
-    "pull_requests": _Index("issues", _ISSUE_HIT, qualifier="is:pr", own_qualifier=_KIND_OF_ISSUE),
-    "users": _Index("users", PERSON, None, qualifier="type:user", own_qualifier=_KIND_OF_ACCOUNT),
-    "orgs": _Index("users", PERSON, None, qualifier="type:org", own_qualifier=_KIND_OF_ACCOUNT),
-    "topics": _Index("topics", TOPIC, None),
+    "repositories": _Index("repositories", REPOSITORY, _SORTS_OF_REPOSITORIES, private_getter="private"),
+    "code": _Index("code", CODE, reach=_REACH_OF_CODE),
+    "commits": _Index("commits", COMMIT_HIT, _SORTS_OF_COMMITS, reach=_REACH_OF_COMMITS),
+    "issues": _Index("issues", _ISSUE_HIT, _SORTS_OF_ISSUES, qualifier="is:issue", own_qualifier=_KIND_OF_ISSUE),
+    "pull_requests": _Index("issues", _ISSUE_HIT, _SORTS_OF_ISSUES, qualifier="is:pr", own_qualifier=_KIND_OF_ISSUE),
+    "users": _Index("users", PERSON, _SORTS_OF_ACCOUNTS, None, qualifier="type:user", own_qualifier=_KIND_OF_ACCOUNT),
+    "orgs": _Index("users", PERSON, _SORTS_OF_ACCOUNTS, None, qualifier="type:org", own_qualifier=_KIND_OF_ACCOUNT),
+    "topics": _Index("topics", TOPIC, private_getter=None),
 }
 
 
@@ -146,6 +179,7 @@ async def search_github(
     Few searches a minute. A repository's issues: `list_issues`.
     """
     index = _INDEXES[kind]
+    sort = index.parse_sort(sort, order)
     restricted = index.restrict(api, query, repo)
 
     def select(items: Sequence[Item]) -> Sequence[Item]:
@@ -172,10 +206,20 @@ async def search_github(
     page = await fetch_page(api, list_query, PageOptions(fields, limit, cursor))
     note = join_notes(page.note, _other_kind_note(kind, query))
     if not page.rows and cursor is None:
-        note = join_notes(note, _unknown_qualifier_note(query))
+        note = join_notes(note, _unknown_qualifier_note(query), index.reach)
+        await _note_new_name(api, repo)
         if index.has_logic and not api.policy.allow_list:
             note = join_notes(note, _excluding_note(restricted))
     return page.model_copy(update={"note": note})
+
+
+async def _note_new_name(api: Api, repo: Repo | None) -> None:
+    """Have the client told if a repository has another name by now: GitHub's search finds nothing by the old one."""
+    if repo is None:
+        return
+    # That nothing was found stays true if this is not answered.
+    with suppress(Problem):
+        await api.get(repo.path, f"repository `{repo.full_name}`", repo=repo, internal=True)
 
 
 def _unknown_qualifier_note(query: str) -> str | None:
