@@ -1129,6 +1129,35 @@ async def test_an_order_that_github_would_pass_over_is_refused(oracle: Oracle) -
     assert oracle.sent("GET", "/search/commits")[-1].query["sort"] == "author-date"
 
 
+@pytest.mark.reported("Sma1lboy/rove#202")
+@pytest.mark.reported("isaacs/node-glob#453")
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("**/*.ts", ["a.ts", "src/a.ts", "src/b/c.ts"]), ("src/**/*.ts", ["src/a.ts", "src/b/c.ts"]),
+        ("*.ts", ["a.ts", "src/a.ts", "src/b/c.ts"]), ("src/*.ts", ["src/a.ts"]),
+        ("*.{ts,tsx}", ["a.ts", "src/a.ts", "src/b/c.ts", "src/b/d.tsx"]),
+        ("src/**", ["src/a.ts", "src/b/c.ts", "src/b/d.tsx"]),
+        ("{src/b,lib}/*.tsx", ["src/b/d.tsx"]), ("**/b/**/*.tsx", ["src/b/d.tsx"]), ("src/b", []),
+    ],
+)  # fmt: skip
+async def test_a_glob_means_what_it_means_everywhere(pattern: str, matches: list[str], oracle: Oracle) -> None:
+    paths = ["a.ts", "src/a.ts", "src/b/c.ts", "src/b/d.tsx"]
+    tree = [{"path": path, "mode": "100644", "type": "blob", "sha": SHA, "size": 1} for path in paths]
+    oracle.answer("GET", f"{HERE}/git/trees/HEAD", {"sha": SHA, "tree": tree, "truncated": False})
+    oracle.answer("GET", f"{HERE}/pulls/5", {**sample("pulls/get"), "head": {"sha": SHA}, "changed_files": 4})
+    oracle.pages(f"{HERE}/pulls/5/files", [changed(path) for path in paths])
+    async with served(oracle) as client:
+        found = await call(client, "list_files", **O, recursive=True, pattern=pattern, fields="path")
+        assert [row[0] for row in found["rows"]] == matches
+        if not matches:
+            return
+        said = await call(client, "read_diff", **O, number=5, path=pattern, summary=True)
+        assert [path for path in paths if f"=== {path} " in said] == matches
+        many = "{a,b}" * 8
+        assert "stand for more than" in await refused(client, "list_files", **O, recursive=True, pattern=many)
+
+
 @pytest.mark.reported("google/go-github#2847")
 async def test_alerts_of_code_scanning_are_chosen_by_severity(oracle: Oracle) -> None:
     async with served(oracle, "--toolsets", "security") as client:

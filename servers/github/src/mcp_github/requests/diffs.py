@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -15,6 +14,7 @@ from mcp_github.invisible import escape_path, unescape_path
 from mcp_github.listing.projections import clip, pick
 from mcp_github.models import Text
 from mcp_github.policy import Ref, Repo
+from mcp_github.requests.path_globs import PathGlob
 
 __all__ = ["MAX_COMPARED_FILES", "DiffSource", "diff_source", "read_differences"]
 
@@ -25,6 +25,7 @@ _MAX_LISTED_FILES = 3000
 _FILES_PER_PAGE = 100
 _MAX_LINE_CHARACTERS = 2000
 _MAX_INTRODUCTION_CHARACTERS = 1500
+_GLOB_CHARACTERS = frozenset("*?[{")
 
 
 @dataclass(frozen=True)
@@ -283,7 +284,10 @@ def _no_such_file(path: str, source: DiffSource, listed_count: int) -> NotFound:
 def _is_beneath(name: str, path: str) -> bool:
     """Return whether a file is the one, or in the folder, or matches the pattern that the caller's `path` names."""
     plain_path = escape_path(unescape_path(path)).strip("/")
-    return name == plain_path or name.startswith(f"{plain_path}/") or fnmatch.fnmatch(name, plain_path)
+    if name == plain_path or name.startswith(f"{plain_path}/"):
+        return True
+    # Without such a character a name is that of one file, at the top.
+    return not _GLOB_CHARACTERS.isdisjoint(plain_path) and PathGlob(plain_path).matches(name)
 
 
 def _headline(file: Mapping[str, Any]) -> str:

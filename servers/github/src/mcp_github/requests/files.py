@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -23,6 +22,7 @@ from mcp_github.listing.pages import PageOptions, count_fitting_rows, join_notes
 from mcp_github.models import Listing, Text
 from mcp_github.policy import HEAD, FilePath, Ref, Repo
 from mcp_github.requests.file_texts import decode_text, is_lfs_pointer
+from mcp_github.requests.path_globs import PathGlob
 from mcp_github.safety.scrub import scrub_text
 
 __all__ = [
@@ -257,7 +257,8 @@ async def list_folder(
         entries = await _entries_in(api, repo, path, ref)
     items = entries.items
     if pattern:
-        items = [item for item in items if _matches(item["path"], pattern)]
+        glob = PathGlob(pattern)
+        items = [item for item in items if glob.matches(item["path"])]
     ref_name = None
     if ref is not None:
         ref_name = ref.name
@@ -401,8 +402,3 @@ async def _prepare_picture(data: bytes, kind: str, facts: str, uri: str) -> Text
     except NotShown as refused:
         reason = refused.refusal.reason("mcp-github")
         return Text(f"{facts}; not shown: {reason}; its bytes are the resource {uri}", "")
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """Return whether a path, or the name at its end, matches the caller's `pattern`."""
-    return fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(path.rpartition("/")[2], pattern)
