@@ -35,7 +35,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("GET", "~/commits/{ref}/status", "Commit statuses: read"),
     ("GET", "~/actions/.*", "Actions: read"),
     ("POST DELETE", "~/actions/.*", "Actions: write"),
-    ("GET", "~/(assignees|labels|milestones|issues/{issue_number}/(comments|timeline))", f"{EITHER}: read"),
+    ("GET", "~/(assignees|labels(/.*)?|milestones|issues/{issue_number}/(comments|timeline))", f"{EITHER}: read"),
     ("GET", "~/issues.*", "Issues: read"),
     ("POST PATCH DELETE", "~/(labels.*|milestones.*|issues/comments/{comment_id})", f"{EITHER}: write"),
     ("POST PATCH DELETE", "~/issues/{issue_number}(/comments|/assignees|/labels.*)?", f"{EITHER}: write"),

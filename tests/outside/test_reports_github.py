@@ -1176,3 +1176,17 @@ async def test_a_fork_that_is_there_already_is_not_called_new(oracle: Oracle) ->
         done = await call(client, "copy_repository", repo="up/app", target="octocat/app")
     assert done["done"] == "No new fork was made: octocat/old-fork is there already."
     assert done["uri"] == "github://octocat/old-fork"
+
+
+@pytest.mark.reported("microsoft/vscode#94048")
+@pytest.mark.parametrize("tool", ["list_issues", "list_pull_requests"])
+async def test_nothing_found_by_a_label_that_is_not_there_is_told(tool: str, oracle: Oracle) -> None:
+    oracle.pages(f"{HERE}/issues", [])
+    not_found(oracle, "GET", f"{HERE}/labels/bugg")
+    async with served(oracle) as client:
+        said = (await call(client, tool, **O, labels=["bugg", "p1"]))["note"]
+        assert "`octo/app` has no label `bugg`:" in said and "p1" not in said
+        assert "note" not in await call(client, tool, **O, labels=["p1"])
+        asked = len(oracle.sent("GET", "/labels/"))
+        await call(client, tool, **O, labels=["none"])
+    assert len(oracle.sent("GET", "/labels/")) == asked

@@ -1,16 +1,22 @@
-"""Filters of issues and pull requests by labels and milestone, as far as GitHub applies them, and what it leaves."""
+"""Filters of issues and pull requests by labels and milestone, as far as GitHub applies them, and what it leaves.
+
+GitHub finds nothing by a label that there is not, and says no word of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mcp_batteries.errors import NotFound, Problem, quote
 from mcp_github.client.api import Api
+from mcp_github.listing.pages import join_notes
 from mcp_github.listing.projections import Item, pick, pluck
+from mcp_github.models import Listing
 from mcp_github.policy import Repo
 from mcp_github.requests.milestones import find_milestone
 
-__all__ = ["LabelFilter", "resolve_milestone_filter"]
+__all__ = ["LabelFilter", "note_missing_labels", "resolve_milestone_filter"]
 
 # GitHub's words for issues without a milestone, or with whichever.
 _NONE = "none"
@@ -41,8 +47,34 @@ class LabelFilter:
         return None
 
     @property
+    def wanted(self) -> Sequence[str]:
+        """The labels that are to be there."""
+        if self._is_none:
+            return []
+        return self.names
+
+    @property
     def _is_none(self) -> bool:
         return [name.lower() for name in self.names] == [_NONE]
+
+
+async def note_missing_labels(api: Api, repo: Repo, page: Listing, labels: LabelFilter) -> Listing:
+    """Return a page, if it is empty with which of the labels that it was searched by there are not."""
+    if page.rows:
+        return page
+    missing: list[str] = []
+    for name in labels.wanted:
+        try:
+            await api.get(f"{repo.path}/labels/{api.policy.label(name).path}", f"label {quote(name)}", internal=True)
+        except NotFound:
+            missing.append(quote(name))
+        except Problem:
+            # That nothing was found is all that is sure.
+            break
+    if not missing:
+        return page
+    note = f"`{repo.full_name}` has no label {', '.join(missing)}: `list_issue_options` lists those there are."
+    return page.model_copy(update={"note": join_notes(note, page.note)})
 
 
 async def resolve_milestone_filter(api: Api, repo: Repo, milestone: str | None) -> int | str | None:

@@ -22,7 +22,7 @@ from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
 from mcp_github.requests.batches import MAX_BATCH_SECONDS
 from mcp_github.requests.conversation import list_newest_comments, list_timeline
 from mcp_github.requests.issue_edits import apply_edits, describe_issue, issue_done, issue_path, preview_edits
-from mcp_github.requests.issue_filters import LabelFilter, resolve_milestone_filter
+from mcp_github.requests.issue_filters import LabelFilter, note_missing_labels, resolve_milestone_filter
 from mcp_github.requests.milestones import NO_MILESTONE
 from mcp_github.requests.name_changes import resolve_names
 from mcp_github.requests.related_issues import to_related_row
@@ -166,7 +166,8 @@ async def list_issues(
     query = ListQuery(
         f"{repo.path}/issues", f"the issues of `{repo.full_name}`", ISSUE, params=params, repo=repo, exclude=exclude,
     )  # fmt: skip
-    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    page = await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    return await note_missing_labels(api, repo, page, label_filter)
 
 
 @tool("Get an issue", toolset="issues", open_world=True)

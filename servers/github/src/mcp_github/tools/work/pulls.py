@@ -24,7 +24,7 @@ from mcp_github.policy import Head, HeadFilter, NodeId, Policy, Ref, Repo, Revie
 from mcp_github.requests.branches import changed_names
 from mcp_github.requests.checks import CheckFilter, CheckState, list_checks_of_commit, list_checks_of_pull
 from mcp_github.requests.graphql_queries import DRAFT, READY
-from mcp_github.requests.issue_filters import LabelFilter, resolve_milestone_filter
+from mcp_github.requests.issue_filters import LabelFilter, note_missing_labels, resolve_milestone_filter
 from mcp_github.requests.merge_when_ready import merge_when_ready
 from mcp_github.requests.name_changes import compare_names, resolve_names
 from mcp_github.requests.pull_facts import GRAPHQL_COLUMNS, add_pull_facts, add_pull_links
@@ -116,6 +116,7 @@ async def list_pull_requests(
     revoked. `closes`, by text or by hand, merged too: `["#7", "open", TITLE]`. By author, words, merge date:
     `search_github`.
     """
+    label_filter = LabelFilter(labels or [])
     if commit is not None:
         refuse_beside("`commit`", head=head, base=base, labels=labels, milestone=milestone, sort=sort, order=order)
         if state != "open":
@@ -129,7 +130,7 @@ async def list_pull_requests(
         params["milestone"] = await resolve_milestone_filter(api, repo, milestone)
         merged_only = state == "merged"
         add_facts = partial(add_pull_facts, api)
-        query = PullsAsIssues(repo, LabelFilter(labels or []), params, merged_only, base, add_facts).to_query()
+        query = PullsAsIssues(repo, label_filter, params, merged_only, base, add_facts).to_query()
     else:
         params = _params_of_state(state) | {"sort": sort, "direction": order or _default_order(sort)}
         if head is not None:
@@ -137,7 +138,8 @@ async def list_pull_requests(
         if base is not None:
             params["base"] = base.name
         query = _query_pulls(api, repo, params, merged_only=state == "merged")
-    return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    page = await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    return await note_missing_labels(api, repo, page, label_filter)
 
 
 @tool("Get a pull request", toolset="pull_requests", open_world=True, view=views.PULL)
