@@ -1167,6 +1167,25 @@ async def test_alerts_of_code_scanning_are_chosen_by_severity(oracle: Oracle) ->
         assert "`severity` does not choose among secret_scanning alerts" in said
 
 
+@pytest.mark.reported("Asana/SGTM#190")
+@pytest.mark.reported("superset-sh/superset#6843")
+async def test_a_message_that_no_commit_gets_is_not_taken_without_a_word(oracle: Oracle) -> None:
+    pull = {**sample("pulls/get"), "number": 5, "head": {"sha": SHA}, "changed_files": 1}
+    oracle.answer("GET", f"{HERE}/pulls/5", pull)
+    oracle.pages(f"{HERE}/pulls/5/files", [changed("a.py")])
+    state = {"isMergeQueueEnabled": True, "mergeQueueEntry": None}
+    oracle.graphql("MergeState", {"repository": {"pullRequest": state}})
+    oracle.graphql("Enqueue", {"enqueuePullRequest": {"mergeQueueEntry": {"position": 1, "state": "QUEUED"}}})
+    merge: dict[str, Any] = {**O, "number": 5, "head_sha": SHA}
+    async with served(oracle, "--write", "--merge", "--flow", "off") as client:
+        said = await refused(client, "run_merge", **merge, method="rebase", title="T", body="B")
+        assert "`title` and `body` can't go with method=rebase" in said and not oracle.sent("PUT")
+        for wishes in ({"title": "T"}, {"body": "B"}, {"method": "squash"}):
+            done = await call(client, "run_merge", **merge, when_ready=True, **wishes)
+            assert "is in the merge queue" in done["done"] and "were not used" in done["note"]
+        assert "note" not in await call(client, "run_merge", **merge, when_ready=True)
+
+
 @pytest.mark.reported("OnToology/OnToology#506")
 @pytest.mark.reported("decaporg/decap-cms#2802")
 async def test_a_fork_that_is_there_already_is_not_called_new(oracle: Oracle) -> None:

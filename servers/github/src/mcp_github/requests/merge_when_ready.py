@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_batteries.errors import Conflict
+from mcp_github.call_context import current_call
 from mcp_github.client.api import Api
 from mcp_github.listing.projections import pick
 from mcp_github.models import Done
@@ -26,6 +27,8 @@ async def merge_when_ready(
     state: Mapping[str, Any] = pick(response.data, "repository.pullRequest") or {}
     head = {"pullRequestId": str(pull["node_id"]), "expectedHeadOid": pick(pull, "head.sha")}
     if state.get("isMergeQueueEnabled"):
+        if method != "merge" or title is not None or body is not None:
+            current_call().add_note("A merge queue has its own method and messages: those named here were not used.")
         entry = state.get("mergeQueueEntry")
         if not entry:
             response = await api.graphql(ENQUEUE, {"input": head}, description, repo=repo, writes=True)

@@ -371,6 +371,9 @@ async def run_merge(
 
     Can it be merged: `get_pull_request`.
     """
+    if method == "rebase":
+        # GitHub ignores them without a word.
+        refuse_beside("method=rebase: the commits keep their messages", title=title, body=body)
     description = _describe(repo, number)
     pull = (await _fetch(api, repo, number, internal=True)).data
     current_sha = pick(pull, "head.sha")
