@@ -1186,6 +1186,30 @@ async def test_a_message_that_no_commit_gets_is_not_taken_without_a_word(oracle:
         assert "note" not in await call(client, "run_merge", **merge, when_ready=True)
 
 
+@pytest.mark.reported("sandeberger/TheTab.Ninja#34")
+@pytest.mark.reported("changesets/action#391")
+@pytest.mark.reported("TecharoHQ/anubis#1599")
+@pytest.mark.parametrize(
+    ("kind", "message", "words"),
+    [
+        ("UNPROCESSABLE", "Repository rule violations found\n\nSecret detected in content\n\n", "Take it out"),
+        ("FORBIDDEN", "refusing to allow an OAuth App to create or update workflow `.github/workflows/a.yml` "
+                      "without `workflow` scope", "needs the scope `workflow`"),
+    ],
+)  # fmt: skip
+async def test_what_github_does_not_take_from_a_token_is_told(
+    kind: str, message: str, words: str, oracle: Oracle
+) -> None:
+    branch(oracle)
+    not_found(oracle, "GET", f"{HERE}/contents/a.txt")
+    errors = [{"type": kind, "path": ["createCommitOnBranch"], "message": message}]
+    oracle.graphql("CommitOnBranch", Reply(200, {"data": {"createCommitOnBranch": None}, "errors": errors}))
+    async with served(oracle, "--write") as client:
+        files = [{"path": "a.txt", "content": "A"}]
+        said = await refused(client, "write_files", **O, branch="main", message="M", files=files)
+    assert words in said and "list_rules" not in said and "Contents: write" not in said
+
+
 @pytest.mark.reported("OnToology/OnToology#506")
 @pytest.mark.reported("decaporg/decap-cms#2802")
 async def test_a_fork_that_is_there_already_is_not_called_new(oracle: Oracle) -> None:
