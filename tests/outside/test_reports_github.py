@@ -1210,6 +1210,16 @@ async def test_what_github_does_not_take_from_a_token_is_told(
     assert words in said and "list_rules" not in said and "Contents: write" not in said
 
 
+@pytest.mark.reported("refined-github/refined-github#670")
+@pytest.mark.reported("k0shk0sh/FastHub#426")
+async def test_the_files_of_a_release_come_with_size_and_downloads(oracle: Oracle) -> None:
+    asset = {"name": "app.zip", "size": 12_345, "download_count": 42, "digest": "sha256:ab"}
+    oracle.answer("GET", f"{HERE}/releases/latest", {**sample("repos/get-release"), "assets": [asset]})
+    async with served(oracle) as client:
+        (shown,) = (await call(client, "get_release", **O))["data"]["assets"]
+    assert shown == {"name": "app.zip", "bytes": 12_345, "downloads": 42, "digest": "sha256:ab"}
+
+
 @pytest.mark.reported("OnToology/OnToology#506")
 @pytest.mark.reported("decaporg/decap-cms#2802")
 async def test_a_fork_that_is_there_already_is_not_called_new(oracle: Oracle) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from mcp_batteries.server.declaration.trusted import trusted
 from mcp_github.client.api import Api, ApiResponse
 from mcp_github.listing.columns import RELEASE
 from mcp_github.listing.pages import ListQuery, PageOptions, fetch_page
-from mcp_github.listing.projections import clip, pick
+from mcp_github.listing.projections import Projection, clip, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy, Ref, Repo, WriteRepo
 from mcp_github.requests.release_commits import find_later_release, refuse_unseen_commit
@@ -35,6 +35,10 @@ from mcp_github.tools.arguments import (
 __all__ = ["create_release", "delete_release", "edit_release", "get_release", "list_releases"]
 
 _MAX_BODY_CHARACTERS = 8000
+_ASSET = Projection(
+    {"name": "name", "bytes": "size", "downloads": "download_count", "digest": "digest"},
+    ("name", "bytes", "downloads", "digest"),
+)
 
 Tag = Annotated[Ref, trusted(Policy.ref), Field(description="Its tag")]
 
@@ -70,6 +74,8 @@ async def get_release(
     response = await _find(api, repo, tag)
     data = RELEASE.to_record(response.data, [name for name in RELEASE.getters if name != "id"])
     data["body"] = pick(response.data, clip("body", _MAX_BODY_CHARACTERS))
+    assets = cast("list[dict[str, Any]]", response.data.get("assets") or [])
+    data["assets"] = [_ASSET.to_record(asset) for asset in assets]
     uri = f"{repo.uri}/releases/{response.data.get('tag_name')}"
     return Record(uri=uri, removed=response.removed or None, data=data)
 
