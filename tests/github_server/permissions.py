@@ -65,7 +65,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("GRAPHQL", "CommitOnBranch", "Contents: write"),
     ("GRAPHQL", "MergeState|PullFacts|PullLinks|Threads?", "Pull requests: read"),
     ("GRAPHQL", "AddThread|AutoMerge|Draft|Enqueue|Ready|Reply|Resolve|Unresolve", "Pull requests: write"),
-    ("GRAPHQL", "Categories|Discussions?", "Discussions: read"),
+    ("GRAPHQL", "Categories|Discussions?|DiscussionComment", "Discussions: read"),
     ("GRAPHQL", ".*Discussion.*|(M|Unm)arkAnswer", "Discussions: write"),
     ("GRAPHQL", "ProjectViews|ProjectUpdates", "Projects of the organisation: read"),
     ("GRAPHQL", ".*Project.*", "Projects of the organisation: write"),

@@ -127,6 +127,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("list_discussions", {**O, "category": "some name"}),
     ("list_discussions", {**O, "kind": "categories"}),
     ("get_discussion", {**O, "number": 4}),
+    ("get_discussion", {**O, "number": 4, "comment_id": "DC_kwDOAAAAAQ"}),
     ("create_discussion_comment", {**O, "number": 4, "body": "B", "reply_to": "DC_kwDOAAAAAQ"}),
     ("edit_discussion_comment", {**O, "number": 4, "comment_id": "DC_kwDOAAAAAQ", "body": "B", "answer": True}),
     ("edit_discussion_comment", {**O, "number": 4, "comment_id": "DC_kwDOAAAAAQ", "answer": False}),
@@ -225,6 +226,7 @@ def prepared(oracle: Oracle) -> Oracle:
     places = {"DC": said, "PV": update}
     oracle.graphql("NodePlace", lambda given: {"node": places.get(given["id"][:2], thread)})
     oracle.graphql("Thread", {"node": thread})
+    oracle.graphql("DiscussionComment", {"node": {"__typename": "DiscussionComment"}})
     oracle.graphql("PullFacts", {"nodes": [{"__typename": "PullRequest"}]})
     board = {"repositoryOwner": {"__typename": "Organization", "projectV2": {"number": 1}}}
     oracle.graphql("ProjectViews", board)

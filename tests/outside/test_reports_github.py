@@ -1243,3 +1243,54 @@ async def test_nothing_found_by_a_label_that_is_not_there_is_told(tool: str, ora
         asked = len(oracle.sent("GET", "/labels/"))
         await call(client, tool, **O, labels=["none"])
     assert len(oracle.sent("GET", "/labels/")) == asked
+
+
+LONG = "line\n" * 1000
+
+
+@pytest.mark.reported("tdstein/fix#20")
+@pytest.mark.reported("giscus/giscus#184")
+async def test_what_was_said_in_a_thread_can_be_read_whole(oracle: Oracle) -> None:
+    place = {"pullRequest": {"number": 5}, "repository": {"nameWithOwner": "octo/app"}}
+    end = {"hasNextPage": False, "endCursor": None}
+    comment = {"databaseId": 9, "body": LONG, "createdAt": "2026-01-02T00:00:00Z"}
+    comments = {"totalCount": 1, "pageInfo": end, "nodes": [comment]}
+    thread = {"id": "PRRT_kwDOAAAAAQ", "path": "a.py", "line": 3, "isOutdated": False, "comments": comments}
+    threads = {"totalCount": 1, "pageInfo": end, "nodes": [{"isResolved": False, **thread}]}
+    oracle.graphql("Threads", {"repository": {"pullRequest": {"reviewThreads": threads}}})
+    oracle.graphql("Thread", {"node": {"__typename": "PullRequestReviewThread", **place, **thread}})
+    replies = [{"id": f"DC_{number}", "body": f"{number} {LONG}"} for number in range(30)]
+
+    def answer_comment(given: dict[str, Any]) -> dict[str, Any]:
+        start = int(given["after"] or 0)
+        nodes = replies[start : start + given["first"]]
+        more = start + len(nodes) < len(replies)
+        info = {"hasNextPage": more, "endCursor": str(start + len(nodes))}
+        page = {"totalCount": 30, "pageInfo": info, "nodes": nodes}
+        return {"node": {"__typename": "DiscussionComment", "id": "DC_9", "body": LONG, "replies": page}}
+
+    shown = {"id": "DC_9", "body": "short", "replies": {"totalCount": 30, "nodes": replies[:20]}}
+    discussion = {"comments": {"totalCount": 1, "pageInfo": end, "nodes": [shown]}}
+    oracle.graphql("Discussion", {"repository": {"discussion": discussion}})
+    oracle.graphql("DiscussionComment", answer_comment)
+    where = {"__typename": "DiscussionComment", "discussion": {"number": 4, "repository": place["repository"]}}
+
+    def find_place(given: dict[str, Any]) -> dict[str, Any]:
+        return {"node": where if given["id"] == "DC_9" else None}
+
+    oracle.graphql("NodePlace", find_place)
+    async with served(oracle, "--toolsets", "all") as client:
+        page = await call(client, "list_reviews", **O, number=5, kind="threads")
+        assert "whole with its `thread`" in page["note"] and LONG not in str(page["rows"][0][-1])
+        page = await call(client, "list_reviews", **O, number=5, thread="PRRT_kwDOAAAAAQ")
+        assert page["rows"][0][-1] == LONG
+        assert "by its `comment_id`" in (await call(client, "get_discussion", **O, number=4))["note"]
+        wishes: dict[str, Any] = {**O, "number": 4, "comment_id": "DC_9"}
+        data = (await call(client, "get_discussion", **wishes))["data"]
+        assert data["body"] == LONG and data["replies"] == 30
+        bodies = [row[-1] for row in data["reply_rows"]]
+        while cursor := data.get("cursor"):
+            data = (await call(client, "get_discussion", **wishes, cursor=cursor))["data"]
+            bodies += [row[-1] for row in data["reply_rows"]]
+        assert bodies == [reply["body"] for reply in replies]
+        assert "has no comment" in await refused(client, "get_discussion", **O, number=4, comment_id="DC_10")

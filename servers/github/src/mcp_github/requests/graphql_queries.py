@@ -6,7 +6,8 @@ __all__ = [
     "ADD_DISCUSSION_COMMENT", "ADD_THREAD", "AUTO_MERGE", "BLAME", "BRANCHES", "CATEGORIES",
     "COMMIT_ON_BRANCH",
     "CREATE_DISCUSSION", "CREATE_PROJECT", "CREATE_PROJECT_UPDATE", "DELETE_DISCUSSION_COMMENT", "DISCUSSION",
-    "DISCUSSIONS", "DRAFT", "EDIT_DISCUSSION_COMMENT", "EDIT_PROJECT_UPDATE", "ENQUEUE", "MARK_ANSWER",
+    "DISCUSSIONS",
+    "DISCUSSION_COMMENT", "DRAFT", "EDIT_DISCUSSION_COMMENT", "EDIT_PROJECT_UPDATE", "ENQUEUE", "MARK_ANSWER",
     "MERGE_STATE", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS", "PULL_FACTS", "PULL_LINKS", "READY", "REPLY",
     "RESOLVE", "TAGS", "THREAD", "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
 ]  # fmt: skip
@@ -261,6 +262,17 @@ query Discussion($owner: String!, $name: String!, $number: Int!, $first: Int!, $
     comments(first: $first, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes {
       id author { __typename login } authorAssociation createdAt isAnswer body
       replies(first: 20) { totalCount nodes { id author { __typename login } authorAssociation createdAt body } }
+    } }
+  } }
+}
+"""
+
+DISCUSSION_COMMENT = """
+query DiscussionComment($id: ID!, $first: Int!, $after: String) {
+  node(id: $id) { ... on DiscussionComment {
+    id author { __typename login } authorAssociation createdAt isAnswer body
+    replies(first: $first, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes {
+      id author { __typename login } authorAssociation createdAt body
     } }
   } }
 }

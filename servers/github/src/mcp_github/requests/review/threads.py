@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -10,7 +10,7 @@ from mcp_batteries.errors import NotFound, quote
 from mcp_github.client.api import Api
 from mcp_github.listing.graphql_pages import ConnectionPage, ConnectionPosition
 from mcp_github.listing.pages import join_notes
-from mcp_github.listing.projections import author_of, clip, pick, trust_of
+from mcp_github.listing.projections import Getter, author_of, clip, is_clipped, pick, trust_of
 from mcp_github.models import Done, Listing
 from mcp_github.policy import NodeId, Repo, WriteRepo
 from mcp_github.requests.graphql_queries import NODE_PLACE, REPLY, RESOLVE, THREAD, THREADS, UNRESOLVE
@@ -25,7 +25,8 @@ _COMMENT_COLUMNS = ("id", "author", "association", "trust", "created_at", "body"
 _THREADS_PER_PAGE = 20
 # How many of GitHub's pages are read for one of ours: twenty threads that are resolved would look like the end.
 _MAX_THREAD_PAGES = 5
-_MAX_COMMENT_CHARACTERS = 1000
+# Of a comment beside those of other threads.
+_EXCERPT = clip("body", 1000)
 # Of the code that an outdated thread was about, which no longer stands there; its line is the last.
 _MAX_HUNK_LINES = 6
 _MAX_HUNK_CHARACTERS = 600
@@ -49,7 +50,7 @@ async def list_threads(api: Api, repo: Repo, number: int, *, unresolved_only: bo
         remaining = f"{qualifier}{page.remaining_count} more."
     return Listing(
         cursor=page.encode_cursor("threads", scope),
-        note=join_notes(f"comments: {', '.join(_COMMENT_COLUMNS)}.", remaining),
+        note=join_notes(f"comments: {', '.join(_COMMENT_COLUMNS)}.", _cut_note(page.rows), remaining),
         # GitHub counts the resolved ones too.
         total=None if unresolved_only else page.total,
         removed=page.removed or None,
@@ -58,10 +59,18 @@ async def list_threads(api: Api, repo: Repo, number: int, *, unresolved_only: bo
     )
 
 
+def _cut_note(thread_rows: Sequence[Sequence[Any]]) -> str | None:
+    """Return how to read a comment whole, if one is cut."""
+    for *_, comments in thread_rows:
+        if any(is_clipped(str(comment[-1])) for comment in comments):
+            return "A comment that was cut is whole with its `thread`."
+    return None
+
+
 async def list_thread(
     api: Api, repo: Repo, number: int, thread: NodeId, *, order: Order, limit: int, cursor: str | None
 ) -> Listing:
-    """Return a page of the comments of one thread, oldest or newest first."""
+    """Return a page of the comments of one thread, whole, oldest or newest first."""
     scope = [repo.key, number, thread.text, order]
     position = ConnectionPosition.decode("thread", cursor, scope, limit)
     variables: dict[str, Any] = {"id": thread.text, "first": position.page_size, "after": position.after}
@@ -73,7 +82,7 @@ async def list_thread(
     connection = node["comments"]
     if order == "desc":
         connection = _reversed(connection)
-    rows = [_to_comment_row(comment) for comment in connection["nodes"][position.skip :]]
+    rows = [_to_comment_row(comment, "body") for comment in connection["nodes"][position.skip :]]
     page = ConnectionPage.cut(connection, rows, position)
     return page.to_listing("thread", scope, _COMMENT_COLUMNS, removed=response.removed)
 
@@ -148,7 +157,7 @@ def _reversed(connection: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_thread_row(thread: Mapping[str, Any]) -> list[Any]:
-    comments = [_to_comment_row(comment) for comment in thread["comments"]["nodes"]]
+    comments = [_to_comment_row(comment, _EXCERPT) for comment in thread["comments"]["nodes"]]
     more = thread["comments"]["totalCount"] - len(comments)
     if more > 0:
         comments.append([f"{more} more: kind=threads with this `thread`"])
@@ -197,12 +206,12 @@ def _original_place(thread: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _to_comment_row(comment: Mapping[str, Any]) -> list[Any]:
+def _to_comment_row(comment: Mapping[str, Any], body: Getter) -> list[Any]:
     return [
         comment["databaseId"],
         author_of(comment),
         comment["authorAssociation"],
         trust_of(comment),
         comment["createdAt"],
-        pick(comment, clip("body", _MAX_COMMENT_CHARACTERS)),
+        pick(comment, body),
     ]

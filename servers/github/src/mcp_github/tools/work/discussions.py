@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -14,7 +14,8 @@ from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import FreeText, trusted
 from mcp_github.client.api import Api, partial_success
 from mcp_github.listing.graphql_pages import ConnectionPage, ConnectionPosition
-from mcp_github.listing.projections import author_of, clip, pick, trust_of
+from mcp_github.listing.pages import join_notes
+from mcp_github.listing.projections import Getter, author_of, clip, is_clipped, pick, trust_of
 from mcp_github.models import Done, Listing, Record
 from mcp_github.number_forms import Number
 from mcp_github.policy import NodeId, Policy, Repo, WriteRepo
@@ -39,6 +40,7 @@ __all__ = [
 _CATEGORY_COLUMNS = ("name", "slug", "description", "answerable")
 _COLUMNS = ("number", "title", "author", "trust", "category", "answered", "closed", "comments", "updated_at")
 _COMMENT_COLUMNS = ("id", "author", "association", "trust", "created_at", "is_answer", "body", "replies")
+_REPLY_COLUMNS = ("id", "author", "trust", "created_at", "body")
 _MAX_BODY_CHARACTERS = 8000
 _MAX_REPLY_CHARACTERS = 800
 
@@ -106,12 +108,20 @@ async def list_discussions(
 
 @tool("Get a discussion", toolset="discussions", open_world=True)
 async def get_discussion(
-    api: Api, *, repo: RepoName, number: Number, limit: Limit = 20, cursor: Cursor = None
+    api: Api,
+    *,
+    repo: RepoName,
+    number: Number,
+    comment_id: Annotated[NodeId | None, trusted(Policy.node), Field(description="Only this, with all replies")] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> Record:
     """Get a discussion with its comments and replies; `limit` counts comments.
 
     All: `list_discussions`.
     """
+    if comment_id is not None:
+        return await _get_comment(api, repo, number, comment_id, limit, cursor)
     scope = [repo.key, number]
     position = ConnectionPosition.decode("discussion", cursor, scope, limit)
     variables = {
@@ -132,7 +142,10 @@ async def get_discussion(
     next_cursor = page.encode_cursor("discussion", scope)
     if next_cursor is not None:
         data["cursor"] = next_cursor
-    return Record(note=page.remaining_note("more comments"), removed=response.removed or None, data=data)
+    note = page.remaining_note("more comments")
+    if _is_cut(page.rows):
+        note = join_notes(note, "A comment is whole, with all of its replies, by its `comment_id`.")
+    return Record(note=note, removed=response.removed or None, data=data)
 
 
 @tool("Create a discussion", toolset="discussions", effect="write", open_world=True)
@@ -221,6 +234,30 @@ async def delete_discussion_comment(api: Api, *, repo: DeleteRepoName, number: N
     await _require_comment(api, repo, number, comment_id)
     await _mutate(api, repo, number, graphql_queries.DELETE_DISCUSSION_COMMENT, {"id": comment_id.text})
     return Done(done=f"Deleted a comment of discussion #{number}.")
+
+
+async def _get_comment(api: Api, repo: Repo, number: int, comment: NodeId, limit: int, cursor: str | None) -> Record:
+    """Return one comment of a discussion, whole, and a page of its replies."""
+    await _require_comment(api, repo, number, comment)
+    scope = [repo.key, number, comment.text]
+    position = ConnectionPosition.decode("replies", cursor, scope, limit)
+    variables = {"id": comment.text, "first": position.page_size, "after": position.after}
+    response = await api.graphql(graphql_queries.DISCUSSION_COMMENT, variables, _describe(repo, number), repo=repo)
+    node = response.data["node"]
+    rows = [_to_reply_row(reply, "body") for reply in node["replies"]["nodes"][position.skip :]]
+    page = ConnectionPage.cut(node["replies"], rows, position)
+    data: dict[str, Any] = {}
+    if cursor is None:
+        data = {
+            "id": node["id"], "author": author_of(node), "association": node["authorAssociation"],
+            "trust": trust_of(node), "created_at": node["createdAt"], "is_answer": node["isAnswer"],
+            "body": node["body"],
+        }  # fmt: skip
+    data |= {"replies": page.total, "reply_columns": list(_REPLY_COLUMNS), "reply_rows": page.rows}
+    next_cursor = page.encode_cursor("replies", scope)
+    if next_cursor is not None:
+        data["cursor"] = next_cursor
+    return Record(note=page.remaining_note("more replies"), removed=response.removed or None, data=data)
 
 
 async def _list_categories(api: Api, repo: Repo) -> Listing:
@@ -328,9 +365,23 @@ def _to_comment_row(comment: Mapping[str, Any]) -> list[Any]:
 def _to_reply_rows(replies: Mapping[str, Any]) -> list[list[Any]]:
     rows: list[list[Any]] = []
     for reply in replies["nodes"]:
-        body = pick(reply, clip("body", _MAX_REPLY_CHARACTERS))
-        rows.append([reply["id"], author_of(reply), trust_of(reply), reply["createdAt"], body])
+        rows.append(_to_reply_row(reply, clip("body", _MAX_REPLY_CHARACTERS)))
     more = replies["totalCount"] - len(rows)
     if more > 0:
         rows.append([f"{more} more"])
     return rows
+
+
+def _to_reply_row(reply: Mapping[str, Any], body: Getter) -> list[Any]:
+    return [reply["id"], author_of(reply), trust_of(reply), reply["createdAt"], pick(reply, body)]
+
+
+def _is_cut(comment_rows: Sequence[Sequence[Any]]) -> bool:
+    """Return whether a text is cut in rows of comments, or replies are left out."""
+    for row in comment_rows:
+        *_, body, replies = row
+        if is_clipped(str(body)):
+            return True
+        if any(len(reply) == 1 or is_clipped(str(reply[-1])) for reply in replies):
+            return True
+    return False
