@@ -1294,3 +1294,12 @@ async def test_what_was_said_in_a_thread_can_be_read_whole(oracle: Oracle) -> No
             bodies += [row[-1] for row in data["reply_rows"]]
         assert bodies == [reply["body"] for reply in replies]
         assert "has no comment" in await refused(client, "get_discussion", **O, number=4, comment_id="DC_10")
+
+
+@pytest.mark.reported("PyGithub/PyGithub#836")
+@pytest.mark.reported("PyGithub/PyGithub#1019")
+async def test_since_is_described_as_the_time_of_a_change(oracle: Oracle) -> None:
+    async with served(oracle, "--toolsets", "all") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    for name in ("list_issues", "list_comments", "list_gists"):
+        assert "Changed since" in str(tools[name].input_schema["properties"]["since"])

@@ -44,6 +44,7 @@ from mcp_github.policy import (
 __all__ = [
     "Body",
     "BranchName",
+    "ChangedSince",
     "CommentText",
     "Cursor",
     "DeleteReleaseRepoName",
@@ -332,7 +333,9 @@ WriteOwnerName = Annotated[WriteOwner, trusted(Policy.write_owner), _LOGIN_FIELD
 Cursor = Annotated[FreeText | None, Field()]
 Waiting = Annotated[Poller | None, trusted(_make_poller), AfterValidator(_check_wait), Field(description="Seconds")]
 _TIME_FIELD = Field(description="ISO 8601")
-Since = Annotated[FreeText | None, AfterValidator(_time_parser("00:00:00")), _TIME_FIELD]
+_PARSED_SINCE = AfterValidator(_time_parser("00:00:00"))
+Since = Annotated[FreeText | None, _PARSED_SINCE, _TIME_FIELD]
+ChangedSince = Annotated[FreeText | None, _PARSED_SINCE, Field(description="Changed since, not made")]
 Until = Annotated[FreeText | None, AfterValidator(_time_parser("23:59:59")), _TIME_FIELD]
 Due = Annotated[FreeText | None, AfterValidator(_parse_due), _TIME_FIELD, EMPTY_COUNTS]
 _TITLE_FIELD = Field(description="One line")

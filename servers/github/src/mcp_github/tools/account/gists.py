@@ -19,7 +19,7 @@ from mcp_github.listing.projections import Item, Projection, is_clipped, same_na
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Gist, Owner, Policy
 from mcp_github.safety.taint import GISTS
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Since, drop_unset
+from mcp_github.tools.arguments import ChangedSince, Cursor, Fields, Limit, drop_unset
 
 __all__ = ["get_gist", "list_gists", "write_gist"]
 
@@ -49,7 +49,7 @@ async def list_gists(
     api: Api,
     *,
     user: Annotated[Owner | None, trusted(Policy.gist_owner), Field(description="Login; yours by default")] = None,
-    since: Since = None,
+    since: ChangedSince = None,
     fields: Fields = None,
     limit: Limit = 20,
     cursor: Cursor = None,

@@ -30,6 +30,7 @@ from mcp_github.requests.review.threads import reply_in_thread
 from mcp_github.tools import views
 from mcp_github.tools.arguments import (
     Body,
+    ChangedSince,
     CommentText,
     Cursor,
     DeleteRepoName,
@@ -42,7 +43,6 @@ from mcp_github.tools.arguments import (
     OptionalDryRun,
     OptionalTitle,
     RepoName,
-    Since,
     Title,
     WriteRepoName,
     choosing,
@@ -127,7 +127,7 @@ async def list_issues(
     milestone: Annotated[MilestoneName, Field(description="Exact title, or none")] = None,
     type: IssueType = None,  # noqa: A002 - the word GitHub uses
     custom: Custom = None,
-    since: Since = None,
+    since: ChangedSince = None,
     sort: Annotated[FreeText | None, _SORT, Field(description="created, updated, comments")] = None,
     order: Literal["asc", "desc"] | None = None,
     fields: Annotated[Fields, choosing(ISSUE)] = None,
@@ -237,7 +237,7 @@ async def list_comments(
     number: Number,
     kind: Literal["comments", "timeline"] = "comments",
     order: Literal["asc", "desc"] = "asc",
-    since: Since = None,
+    since: ChangedSince = None,
     fields: Annotated[Fields, choosing(COMMENT, "comments")] = None,
     limit: Limit = 30,
     cursor: Cursor = None,
