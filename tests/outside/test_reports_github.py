@@ -1303,3 +1303,40 @@ async def test_since_is_described_as_the_time_of_a_change(oracle: Oracle) -> Non
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     for name in ("list_issues", "list_comments", "list_gists"):
         assert "Changed since" in str(tools[name].input_schema["properties"]["since"])
+
+
+@pytest.mark.reported("google/go-github#3583")
+@pytest.mark.reported("loopwerk/tag-changelog#12")
+@pytest.mark.reported("Somsubhra/github-release-stats#41")
+@pytest.mark.reported("adaptlearning/adapt_authoring#2290")
+async def test_nobody_takes_the_first_of_a_list_for_the_newest(oracle: Oracle) -> None:
+    """GitHub lists tags by name, and releases in an order of its own."""
+    oracle.pages(f"{HERE}/tags", [{**sample("repos/list-tags")[0], "name": name} for name in ("v1.9", "v1.10")])
+    async with served(oracle) as client:
+        assert (await call(client, "list_refs", **O, kind="tags"))["note"].startswith("By name: ")
+        tools = {tool.name: tool.description or "" for tool in (await client.list_tools()).tools}
+    assert "newest first" not in tools["list_releases"]
+
+
+@pytest.mark.reported("github/github-mcp-server#2648")
+@pytest.mark.reported("mondoohq/mql#9793")
+@pytest.mark.reported("renovatebot/renovate#45241")
+async def test_alerts_go_on_by_the_mark_that_github_gives(oracle: Oracle) -> None:
+    def list_alerts(seen: Seen) -> Reply:
+        if "page" in seen.query:
+            return Reply(400, {"message": "Pagination using the `page` parameter is not supported."})
+        start = int(seen.query.get("after", 0))
+        alerts = [{**sample("dependabot/list-alerts-for-repo")[0], "number": start + number} for number in range(100)]
+        where = f"{oracle.url}{HERE}/dependabot/alerts?per_page=100&after={start + 100}"
+        return Reply(200, alerts, {"Link": f'<{where}>; rel="next"'} if start < 200 else {})
+
+    oracle.respond("GET", f"{HERE}/dependabot/alerts", list_alerts)
+    numbers: list[int] = []
+    async with served(oracle, "--toolsets", "security") as client:
+        wishes: dict[str, Any] = {**O, "kind": "dependabot", "fields": "number", "limit": 150}
+        page = await call(client, "list_alerts", **wishes)
+        numbers += [row[0] for row in page["rows"]]
+        while cursor := page.get("cursor"):
+            page = await call(client, "list_alerts", **wishes, cursor=cursor)
+            numbers += [row[0] for row in page["rows"]]
+    assert numbers == list(range(300))

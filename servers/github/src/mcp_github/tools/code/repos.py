@@ -302,6 +302,9 @@ async def list_refs(
     page = await fetch_page(api, ListQuery(f"{repo.path}/{kind}", description, BRANCH, repo=repo), options)
     if kind == "branches" and not page.rows and cursor is None:
         return page.model_copy(update={"note": "The repository has no commit yet: `write_files` makes the first one."})
+    if kind == "tags" and len(page.rows) > 1:
+        order_note = "By name: with fields=name,tagged_at the newest come first."
+        return page.model_copy(update={"note": join_notes(order_note, page.note)})
     return page
 
 
