@@ -1154,6 +1154,8 @@ async def test_a_glob_means_what_it_means_everywhere(pattern: str, matches: list
             return
         said = await call(client, "read_diff", **O, number=5, path=pattern, summary=True)
         assert [path for path in paths if f"=== {path} " in said] == matches
+        below = await call(client, "list_files", **O, path="src", recursive=True, pattern="b/*.ts", fields="path")
+        assert below["rows"] == [["src/b/c.ts"]]
         many = "{a,b}" * 8
         assert "stand for more than" in await refused(client, "list_files", **O, recursive=True, pattern=many)
 

@@ -257,8 +257,7 @@ async def list_folder(
         entries = await _entries_in(api, repo, path, ref)
     items = entries.items
     if pattern:
-        glob = PathGlob(pattern)
-        items = [item for item in items if glob.matches(item["path"])]
+        items = _select_matches(items, PathGlob(pattern), f"{path.display_name}/")
     ref_name = None
     if ref is not None:
         ref_name = ref.name
@@ -280,6 +279,16 @@ async def list_folder(
     if entries.note:
         total = None
     return Listing(cursor=cursor, note=note, total=total, columns=columns, rows=rows)
+
+
+def _select_matches(items: Sequence[dict[str, Any]], glob: PathGlob, folder: str) -> list[dict[str, Any]]:
+    """Return the entries that a glob matches, be it written as seen from `folder` or from the top."""
+    matches: list[dict[str, Any]] = []
+    for item in items:
+        path = str(item["path"])
+        if glob.matches(path) or glob.matches(path.removeprefix(folder)):
+            matches.append(item)
+    return matches
 
 
 async def _large_blob(api: Api, repo: Repo, path: FilePath, sha: str, *, internal: bool) -> bytes:
