@@ -1342,3 +1342,15 @@ async def test_alerts_go_on_by_the_mark_that_github_gives(oracle: Oracle) -> Non
             page = await call(client, "list_alerts", **wishes, cursor=cursor)
             numbers += [row[0] for row in page["rows"]]
     assert numbers == list(range(300))
+
+
+@pytest.mark.reported("vfeskov/gitpunch#131")
+@pytest.mark.reported("microsoft/kiota#2429")
+@pytest.mark.reported("RequestPolicyContinued/requestpolicy#786")
+async def test_the_repositories_of_an_owner_come_without_forks_but_not_without_a_word(oracle: Oracle) -> None:
+    oracle.pages("/search/repositories", [sample("repos/get")], "items")
+    async with served(oracle) as client:
+        for query, is_told in (("user:octo", True), ("tetris org:octo", True), ("tetris", False),
+                               ("user:octo fork:true", False)):  # fmt: skip
+            page = await call(client, "search_github", kind="repositories", query=query)
+            assert ("`fork:true` in the query" in page.get("note", "")) is is_told

@@ -133,6 +133,9 @@ class _Index:
         return f"{restricted} {self.qualifier}"
 
 
+# A search of what belongs to somebody reads like a list of it, without forks.
+_OWNER_QUALIFIER = re.compile(r"(?<!\S)(?:user|org|owner|repo):\S", re.IGNORECASE)
+_FORK_QUALIFIER = re.compile(r"\bfork:", re.IGNORECASE)
 # https://docs.github.com/search-github/searching-on-github/searching-code#considerations-for-code-search
 _REACH_OF_CODE = (
     "GitHub searches the default branch only, files below 384 KB, repositories with changes or hits of the last year, "
@@ -205,6 +208,8 @@ async def search_github(
     )
     page = await fetch_page(api, list_query, PageOptions(fields, limit, cursor))
     note = join_notes(page.note, _other_kind_note(kind, query))
+    if kind == "repositories" and cursor is None:
+        note = join_notes(note, _fork_note(restricted))
     if not page.rows and cursor is None:
         note = join_notes(note, _unknown_qualifier_note(query), index.reach)
         await _note_new_name(api, repo)
@@ -220,6 +225,13 @@ async def _note_new_name(api: Api, repo: Repo | None) -> None:
     # That nothing was found stays true if this is not answered.
     with suppress(Problem):
         await api.get(repo.path, f"repository `{repo.full_name}`", repo=repo, internal=True)
+
+
+def _fork_note(query: str) -> str | None:
+    """Return that the repositories of an owner come without forks, if a query asks for them so."""
+    if _FORK_QUALIFIER.search(query) or not _OWNER_QUALIFIER.search(query):
+        return None
+    return "Forks are not among these: `fork:true` in the query adds them."
 
 
 def _unknown_qualifier_note(query: str) -> str | None:
