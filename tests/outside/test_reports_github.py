@@ -1354,3 +1354,16 @@ async def test_the_repositories_of_an_owner_come_without_forks_but_not_without_a
                                ("user:octo fork:true", False)):  # fmt: skip
             page = await call(client, "search_github", kind="repositories", query=query)
             assert ("`fork:true` in the query" in page.get("note", "")) is is_told
+
+
+@pytest.mark.reported("homeassistant-ai/ha-mcp#2154")
+@pytest.mark.reported("mock-server/mockserver-monorepo#2486")
+async def test_notes_of_a_release_may_be_as_long_as_github_takes_them(oracle: Oracle) -> None:
+    branch(oracle)
+    not_found(oracle, "GET", f"{HERE}/(git/ref/tags|releases/tags)/v2")
+    oracle.answer("GET", f"{HERE}/releases", [])
+    async with served(oracle, "--write", "--releases", "--toolsets", "all", "--flow", "off") as client:
+        await call(client, "create_release", **O, tag="v2", body="x" * 125_000)
+        said = await refused(client, "create_release", **O, tag="v2", body="x" * 125_001)
+        assert "at most 125000 characters" in said
+    assert len(oracle.sent("POST", "/releases$")) == 1

@@ -69,6 +69,7 @@ __all__ = [
     "OwnerName",
     "PathName",
     "RefName",
+    "ReleaseNotes",
     "ReleaseRepoName",
     "RepoName",
     "RunRepoName",
@@ -95,6 +96,8 @@ _MAX_ROWS = 1000
 _MAX_MESSAGE_CHARACTERS = 10_000
 _MAX_TITLE_CHARACTERS = 1000
 _MAX_BODY_CHARACTERS = 65_536
+# Of a release.
+_MAX_NOTES_CHARACTERS = 125_000
 
 
 def refuse_beside(choice: str, /, **others: object) -> None:
@@ -266,11 +269,15 @@ def _check_not_empty(text: str | None) -> str | None:
     return text
 
 
-def _check_body(text: str | None) -> str | None:
-    """Refuse a text that is too long, or that an answer cut."""
-    if text is not None and is_clipped(text):
-        raise ValueError("must be a whole text, not one that an answer cut (fields=body alone reads it whole)")
-    return _at_most(_MAX_BODY_CHARACTERS)(text)
+def _check_body(max_characters: int) -> Callable[[str | None], str | None]:
+    """Return what refuses a text that is too long, or that an answer cut."""
+
+    def check(text: str | None) -> str | None:
+        if text is not None and is_clipped(text):
+            raise ValueError("must be a whole text, not one that an answer cut (fields=body alone reads it whole)")
+        return _at_most(max_characters)(text)
+
+    return check
 
 
 _REPO_FIELD = Field(description="owner/name", json_schema_extra=in_header("Repo"))
@@ -343,10 +350,11 @@ _TITLE_FITS = AfterValidator(_at_most(_MAX_TITLE_CHARACTERS))
 Title = Annotated[FreeText, _TITLE_FIELD, AfterValidator(_check_not_empty), _TITLE_FITS]
 OptionalTitle = Annotated[FreeText | None, _TITLE_FIELD, _TITLE_FITS]
 _BODY_FIELD = Field(description="Markdown")
-_BODY_FITS = AfterValidator(_check_body)
+_BODY_FITS = AfterValidator(_check_body(_MAX_BODY_CHARACTERS))
 Body = Annotated[FreeText, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
 CommentText = Annotated[FreeText | None, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
 OptionalBody = Annotated[FreeText | None, _BODY_FIELD, _BODY_FITS, EMPTY_COUNTS]
+ReleaseNotes = Annotated[FreeText | None, _BODY_FIELD, AfterValidator(_check_body(_MAX_NOTES_CHARACTERS)), EMPTY_COUNTS]
 NameList = Annotated[list[FreeText] | None, AfterValidator(_split_names)]
 Names = Annotated[
     NameList, AfterValidator(_empty_for_none), Field(description="All, none, or +name and -name"), EMPTY_COUNTS
