@@ -1090,7 +1090,7 @@ async def test_malware_is_among_the_advisories_of_a_package(oracle: Oracle) -> N
     async with served(oracle, "--toolsets", "security") as client:
         page = await call(client, "list_advisories", package="evil", ecosystem="npm", fields="ghsa,severity")
         assert [row[0] for row in page["rows"]] == ["malware", "reviewed"]
-        assert page["note"].startswith("The first 1 are about malware.") and page["total"] == 2
+        assert page["note"].startswith("About malware: the first 1.") and page["total"] == 2
         for kind in ("reviewed", "malware", "unreviewed"):
             assert (await call(client, "list_advisories", advisory="CVE-2026-1", fields="ghsa"))["rows"] == [[kind]]
             found.remove(kind)

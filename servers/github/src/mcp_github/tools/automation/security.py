@@ -252,7 +252,7 @@ async def _search_all_types(api: Api, query: ListQuery, options: PageOptions) ->
         total = None
         if page.total is not None and malware.total is not None:
             total = page.total + malware.total
-        note = join_notes(f"The first {len(malware.rows)} are about malware.", malware.note, page.note)
+        note = join_notes(f"About malware: the first {len(malware.rows)}.", malware.note, page.note)
         return page.model_copy(update={"rows": malware.rows + page.rows, "total": total, "note": note})
     if is_of_package:
         return page
