@@ -75,6 +75,16 @@ def numbered(name: str, argument: str = "number") -> Callable[[Mapping[str, str]
     return lambda values: {**of(values), argument: int(values[name])}
 
 
+def assets(one: Any) -> list[dict[str, Any]]:
+    """What we show of the files of a release, without what is not set."""
+    shown = [
+        (item["name"], item["size"], item["download_count"], item.get("digest")) for item in one.raw_data["assets"]
+    ]
+    names = ("name", "bytes", "downloads", "digest")
+    rows = [dict(zip(names, values, strict=True)) for values in shown]
+    return [{name: value for name, value in row.items() if value is not None} for row in rows]
+
+
 def assignees(one: Any) -> list[str]:
     # Where GitHub named but one, which was long ago, it makes a list of it.
     return [person.login for person in one.assignees] if "assignees" in one.raw_data else []
@@ -123,6 +133,8 @@ RELEASE = {
     **same("tag_name", "draft", "prerelease", "created_at", "published_at", "body"), "name": "name",
     "author": "author.login", "target": "target_commitish", "assets": "assets[].name", "url": "html_url",
 }  # fmt: skip
+# One alone tells more of its files.
+ONE_RELEASE = {**RELEASE, "assets": lambda one: assets(one)}
 RUN = {
     "run_id": "id", **same("name", "event", "status", "conclusion", "run_number", "run_attempt", "created_at"),
     "title": "display_title", "branch": "head_branch", "sha": "head_sha", "actor": "actor.login", "workflow": "path",
@@ -188,9 +200,9 @@ KINDS = [
     Kind(f"{R}/contributors", "list_people", lambda values: {**of(values), "kind": "contributors"}, NamedUser,
          {**same("login", "name", "email", "type", "contributions"), "url": "html_url"}),
     Kind(f"{R}/releases", "list_releases", of, GitRelease, {**RELEASE, "id": "id"}),
-    Kind(f"{R}/releases/latest", "get_release", of, GitRelease, RELEASE, listed=False, takes_fields=False),
+    Kind(f"{R}/releases/latest", "get_release", of, GitRelease, ONE_RELEASE, listed=False, takes_fields=False),
     Kind(f"{R}/releases/tags/{{tag}}", "get_release", lambda values: {**of(values), "tag": values["tag"]}, GitRelease,
-         RELEASE, listed=False, takes_fields=False),
+         ONE_RELEASE, listed=False, takes_fields=False),
     Kind(f"{R}/actions/runs", "list_actions", of, WorkflowRun, RUN, inside="workflow_runs"),
     Kind(f"{R}/actions/runs/{{run_id}}", "get_run", numbered("run_id", "run_id"), WorkflowRun, RUN, listed=False,
          takes_fields=False),
