@@ -1304,7 +1304,7 @@ async def test_since_is_described_as_the_time_of_a_change(oracle: Oracle) -> Non
     async with served(oracle, "--toolsets", "all") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     for name in ("list_issues", "list_comments", "list_gists"):
-        assert "Changed since" in str(tools[name].input_schema["properties"]["since"])
+        assert "Last change" in str(tools[name].input_schema["properties"]["since"])
 
 
 @pytest.mark.reported("google/go-github#3583")

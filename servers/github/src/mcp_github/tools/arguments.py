@@ -342,7 +342,7 @@ Waiting = Annotated[Poller | None, trusted(_make_poller), AfterValidator(_check_
 _TIME_FIELD = Field(description="ISO 8601")
 _PARSED_SINCE = AfterValidator(_time_parser("00:00:00"))
 Since = Annotated[FreeText | None, _PARSED_SINCE, _TIME_FIELD]
-ChangedSince = Annotated[FreeText | None, _PARSED_SINCE, Field(description="Changed since, not made")]
+ChangedSince = Annotated[FreeText | None, _PARSED_SINCE, Field(description="Last change")]
 Until = Annotated[FreeText | None, AfterValidator(_time_parser("23:59:59")), _TIME_FIELD]
 Due = Annotated[FreeText | None, AfterValidator(_parse_due), _TIME_FIELD, EMPTY_COUNTS]
 _TITLE_FIELD = Field(description="One line")

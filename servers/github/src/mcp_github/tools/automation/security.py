@@ -157,7 +157,7 @@ async def list_alerts(
 ) -> Listing:
     """List alerts: code scanning, found secrets (never the secrets themselves), dependencies, code quality.
 
-    One with its cure: `get_alert`.
+    One: `get_alert`.
     """
     if kind != "code_scanning":
         refuse_beside(f"kind={kind}", ref=ref)
@@ -214,7 +214,7 @@ async def list_advisories(
 ) -> Listing:
     """List security advisories of a repository or organisation, or search GitHub's database by the filters.
 
-    What concerns your own code: `list_alerts`.
+    Of your code: `list_alerts`.
     """
     if repo is not None and org is not None:
         raise Invalid("Only one of `repo` and `org` can be given.")

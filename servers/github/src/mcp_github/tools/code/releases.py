@@ -54,7 +54,7 @@ async def list_releases(
 ) -> Listing:
     """List a repository's releases.
 
-    Drafts only if you may push. Not always by `published_at`: the latest, notes and assets: `get_release`.
+    Drafts only if you may push. The latest, notes and assets: `get_release`.
     """
     query = ListQuery(f"{repo.path}/releases", f"the releases of `{repo.full_name}`", RELEASE, repo=repo)
     return await fetch_page(api, query, PageOptions(fields, limit, cursor))

@@ -112,7 +112,7 @@ async def get_discussion(
     *,
     repo: RepoName,
     number: Number,
-    comment_id: Annotated[NodeId | None, trusted(Policy.node), Field(description="Only this, with all replies")] = None,
+    comment_id: Annotated[NodeId | None, trusted(Policy.node), Field(description="Only it, whole")] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Record:
@@ -207,7 +207,7 @@ async def edit_discussion_comment(
 ) -> Done:
     """Replace the text of a discussion's comment, or mark it as the answer, or no longer.
 
-    One of an issue: `edit_comment`.
+    Of an issue: `edit_comment`.
     """
     if body is None and answer is None:
         raise Invalid("Nothing was given to change.", "Pass `body` or `answer`.")

@@ -207,8 +207,8 @@ async def list_issue_options(
 ) -> Listing:
     """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
-    Of labels name, color, description; of milestones (open and closed) number, title, state, open, closed, due_on
-    (pull requests count); of assignees login. The others: in organisations only. Issues with one: `list_issues`.
+    Of labels name, color, description; of milestones (open and closed) number, title, state, open, closed, due_on;
+    of assignees login. The others: in organisations only. Issues with one: `list_issues`.
     """
     params: dict[str, Any] = {}
     match kind:

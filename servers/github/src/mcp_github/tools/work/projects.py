@@ -191,7 +191,7 @@ async def list_projects(
 ) -> Listing:
     """List an owner's projects, or a `project`'s fields, items, views or updates (`kind`).
 
-    To set a value use `edit_project_item`.
+    To set one: `edit_project_item`.
     """
     options = PageOptions(fields, limit, cursor)
     if kind == "projects":
