@@ -31,7 +31,7 @@ from filesystem.places import Told, delete
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.server.declaration.call_origin import CallOrigin
-from mcp_fs.engine.changing import atomic_write, folders, patching, writing
+from mcp_fs.engine.changing import atomic_write, folders, patching, targets, writing
 from mcp_fs.engine.changing.entries import copying, deleting, entry_copy, moving
 from mcp_fs.engine.changing.entries.batch import copy_pairs, move_pairs
 from mcp_fs.engine.changing.file_edits import FileChange, change_files
@@ -109,7 +109,7 @@ class Faulty:
 def installed(faulty: Faulty) -> None:
     moving.are_on_different_disks = _are_far if faulty.is_far else _are_apart
     JournalEntry.is_on_other_disk = (lambda self, folder: True) if faulty.is_far else _is_far  # type: ignore[method-assign]
-    for module in (posix, atomic_write, copying, entry_copy, syscalls, metadata, undo_store, unzip):
+    for module in (posix, atomic_write, targets, copying, entry_copy, syscalls, metadata, undo_store, unzip):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)

@@ -21,7 +21,7 @@ from filesystem.places import Ground, Told, fifo, ground, stop
 from filesystem.tool_calls import Tools
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_fs.engine.changing import atomic_write, folders
+from mcp_fs.engine.changing import folders, targets
 from mcp_fs.engine.changing.entries import copying, deleting, entry_copy, moving
 from mcp_fs.engine.handles import path_opening
 from mcp_fs.engine.handles.syscalls import copy_blocks
@@ -623,7 +623,7 @@ async def test_a_read_only_file_is_not_replaced(
     if why == "mode":
         (here.root / "f").chmod(0o444)
     else:  # somebody else's in a folder that may be written: the kernel is asked, which refuses root nothing
-        monkeypatch.setattr(atomic_write, "_may_write", lambda spot: spot.name != "f")
+        monkeypatch.setattr(targets, "_may_write", lambda spot: spot.name != "f")
     tools = Tools(here.policy)
     calls = {
         "write": lambda: tools.write_file("f", "new", overwrite=True),
@@ -642,11 +642,11 @@ async def test_a_read_only_file_is_not_replaced(
 def test_the_kernel_is_asked_whether_somebody_elses_file_may_be_written(here: Ground) -> None:
     (here.root / "f").write_text("root's")
     with path_opening.resolve(here.writable("f")) as spot:
-        assert atomic_write._may_write(spot)
+        assert targets._may_write(spot)
         child = os.fork()
         if child == 0:
             os.setresuid(65534, 65534, 65534)
-            os._exit(atomic_write._may_write(spot))
+            os._exit(targets._may_write(spot))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

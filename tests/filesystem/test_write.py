@@ -18,7 +18,7 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
-from mcp_fs.engine.changing import atomic_write, writing
+from mcp_fs.engine.changing import atomic_write, targets, writing
 from mcp_fs.engine.handles import temp_files
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import resolve
@@ -74,7 +74,7 @@ def test_an_existing_file_is_not_replaced_unless_told(here: Ground) -> None:
 @posix
 def test_a_file_that_appears_meanwhile_is_not_replaced(here: Ground) -> None:
     with (
-        atomic_write.resolve_for_writing(here.writable("f")) as spot,
+        targets.resolve_for_writing(here.writable("f")) as spot,
         atomic_write.prepare_write(spot, b"new", None, here.readable("f")) as staged,
     ):
         (here.root / "f").write_text("theirs")
@@ -135,7 +135,7 @@ def test_nobody_else_can_read_the_file_while_it_is_written(here: Ground) -> None
 
     old = (here.root / "f").stat()
     with (
-        atomic_write.resolve_for_writing(here.writable("f")) as spot,
+        targets.resolve_for_writing(here.writable("f")) as spot,
         atomic_write.prepare_write(spot, fill, old, here.readable("f"), overwrite=True) as staged,
     ):
         operations.apply([staged], None)

@@ -10,9 +10,9 @@ import pytest
 from filesystem.places import Ground, Told, delete, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable
 from mcp_fs.engine.changing import file_edits
-from mcp_fs.engine.changing.atomic_write import read_regular_status
 from mcp_fs.engine.changing.entries import copying, moving
 from mcp_fs.engine.changing.file_edits import FileChange, change_files
+from mcp_fs.engine.changing.targets import read_regular_status
 from mcp_fs.engine.changing.writing import write_file
 from mcp_fs.engine.handles import locks
 from mcp_fs.engine.handles.path_opening import ResolvedPath, resolve

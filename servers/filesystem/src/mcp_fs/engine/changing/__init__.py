@@ -2,4 +2,6 @@
 
 `writing` has `write_file`, `file_edits` has `edit_file`, `patching` has `edit_files`, `replacing` has `replace_text`,
 `folders` has `create_directory`; in `entries`, `batch` has `copy_file` and `move_file`, `deleting` has `delete_file`.
+
+All of them look at what is there with `targets`, and put new contents in place with `atomic_write`.
 """

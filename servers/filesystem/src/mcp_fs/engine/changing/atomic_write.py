@@ -8,28 +8,16 @@ happened; after it everything has. The disk begins with the content while it is 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
 
-from mcp_batteries.errors import Conflict, NotFound, Problem, Refused, quote
-from mcp_fs.engine.changing.binary_formats import binary_format, check_text_for, is_text_file
+from mcp_batteries.errors import Conflict, quote
 from mcp_fs.engine.handles.locks import LockedFile
-from mcp_fs.engine.handles.path_opening import (
-    Folder,
-    ResolvedPath,
-    not_a_file_error,
-    open_descriptor,
-    open_regular,
-    refuse_archived,
-    resolve,
-    to_problem,
-    translate_errors,
-)
-from mcp_fs.engine.handles.syscalls import copy_attributes, fsync_file, start_flush, write_all
+from mcp_fs.engine.handles.metadata import copy_old_metadata, set_new_file_metadata
+from mcp_fs.engine.handles.path_opening import ResolvedPath, to_problem, translate_errors
+from mcp_fs.engine.handles.syscalls import fsync_file, start_flush, write_all
 from mcp_fs.engine.handles.temp_files import (
     BACKUP_PREFIX,
     clean_folder_once,
@@ -40,156 +28,14 @@ from mcp_fs.engine.handles.temp_files import (
 from mcp_fs.engine.journal.entry_state import EntryState
 from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange
 from mcp_fs.engine.journal.states import MAX_HASHED_BYTES, file_state, hash_content, read_state
-from mcp_fs.engine.text.encodings import SAMPLE_BYTES
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = [
-    "FileRemoval",
-    "FileWrite",
-    "check_renamed_text",
-    "open_locked",
-    "prepare_write",
-    "read_head",
-    "read_regular_status",
-    "refuse_read_only",
-    "resolve_for_writing",
-    "set_new_file_metadata",
-    "set_new_folder_mode",
-]
+__all__ = ["FileRemoval", "FileWrite", "prepare_write"]
 
-_UMASK = os.umask(0o077)  # can only be read by setting it, which no thread should meet: done at import
-os.umask(_UMASK)
 _BINARY_FLAG = getattr(os, "O_BINARY", 0)
-_CREATE_FOLDER_FIX = "Create it first, with `create_directory`."
 
 
-def read_head(resolved: ResolvedPath[WritablePath], locked_file: LockedFile | None = None) -> bytes:
-    """Read how a file begins; nothing of one that may not be read.
-
-    Args:
-        locked_file: the file there, if it was locked just now.
-    """
-    try:
-        if locked_file is not None:
-            return os.pread(locked_file.fd, SAMPLE_BYTES, 0)
-        with open_regular(resolved.folder, resolved.name) as file:
-            return file.read(SAMPLE_BYTES)
-    except (OSError, Problem):
-        return b""
-
-
-def open_locked(resolved: ResolvedPath[WritablePath], locked_file: LockedFile | None, path: ReadablePath) -> BinaryIO:
-    """Open the regular file at a path for reading, unbuffered.
-
-    Args:
-        locked_file: the file there, if it was locked just now; it stays open.
-        path: how the caller knows it, for messages.
-
-    Raises:
-        OSError: it can't be opened.
-    """
-    if locked_file is None:
-        return open_regular(resolved.folder, resolved.name, path)
-    return open_descriptor(locked_file.fd, path, closes=False)
-
-
-def check_renamed_text(
-    source: ResolvedPath[ReadablePath], resolved_target: ResolvedPath[WritablePath], target: WritablePath
-) -> None:
-    """Check that text does not get a name that promises something else by being copied or moved.
-
-    Raises:
-        Refused: it would.
-    """
-    if binary_format(target.name) is None or binary_format(source.name) == binary_format(target.name):
-        return
-    try:
-        with open_regular(source.folder, source.name) as file:
-            head = file.read(SAMPLE_BYTES)
-    except (OSError, Problem):
-        return
-    if is_text_file("", head):
-        check_text_for(target, head, read_head(resolved_target))
-
-
-@contextmanager
-def resolve_for_writing(path: WritablePath, *, follow: bool = True) -> Generator[ResolvedPath[WritablePath]]:
-    """Resolve the path of an entry to be made or changed; as `resolve`, saying which folder is missing."""
-    refuse_archived(path)
-    with ExitStack() as stack:
-        try:
-            resolved = stack.enter_context(resolve(path, follow=follow, for_listing=True))
-        except NotFound as missing:
-            if not path.parts:
-                raise
-            parent_type = _read_file_type(path.parent)
-            if parent_type is None:
-                raise NotFound(
-                    f"The folder {quote(path.parent.display)} does not exist.", _CREATE_FOLDER_FIX
-                ) from missing
-            if parent_type != stat.S_IFDIR:
-                raise Conflict(
-                    f"{quote(path.parent.display)} is a file; nothing can be made below it.", "Choose another path."
-                ) from missing
-            raise
-        yield resolved
-
-
-def read_regular_status(
-    resolved: ResolvedPath[WritablePath], path: ReadablePath, locked_file: LockedFile | None = None
-) -> os.stat_result | None:
-    """Return what lstat(2) says of the regular file at the path, which may be replaced; None when there is nothing.
-
-    Args:
-        locked_file: the file there, if it was locked just now.
-
-    Raises:
-        Refused: there is something else, or the file is read-only: a rename over it would need no permission.
-    """
-    try:
-        if locked_file is not None:
-            status = locked_file.status
-        else:
-            status = resolved.folder.stat(resolved.name)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        raise not_a_file_error(path, stat.S_IFMT(status.st_mode))
-    _refuse_read_only(resolved, path, status)
-    return status
-
-
-def refuse_read_only(resolved: ResolvedPath[WritablePath], path: ReadablePath) -> None:
-    """Check that there is no regular file at the path, or one that may be written.
-
-    Raises:
-        Refused: there is one that may not.
-    """
-    try:
-        status = resolved.folder.stat(resolved.name)
-    except FileNotFoundError:
-        return
-    if stat.S_ISREG(status.st_mode):
-        _refuse_read_only(resolved, path, status)
-
-
-def _refuse_read_only(resolved: ResolvedPath[WritablePath], path: ReadablePath, status: os.stat_result) -> None:
-    if not (status.st_mode & 0o222 and _may_write(resolved)):
-        raise Refused(
-            f"{quote(path.display)} is read-only ({stat.filemode(status.st_mode)}); nothing was changed.",
-            "Leave it out, write to another name, or ask the person to make it writable.",
-        )
-
-
-def _may_write(resolved: ResolvedPath[WritablePath]) -> bool:
-    """Whether the kernel would let this process write into the file at the path."""
-    if sys.platform == "win32" or os.access not in os.supports_dir_fd:
-        return True  # there the mode says it
-    effective = os.access in os.supports_effective_ids
-    return os.access(resolved.name, os.W_OK, dir_fd=resolved.folder.fd, effective_ids=effective)
-
-
-def is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
+def _is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
     """Whether nobody has changed or replaced the file between two looks at it."""
     return (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) == (
         other.st_dev,
@@ -236,7 +82,7 @@ class _FileOperation(Operation):
             status = self.folder.stat(self.name)
         except FileNotFoundError:
             return self.old_status is None
-        return self.old_status is not None and is_same_file(status, self.old_status)
+        return self.old_status is not None and _is_same_file(status, self.old_status)
 
     def keep_backup(self) -> None:
         if self.old_status is None:
@@ -376,36 +222,30 @@ def prepare_write(
     temporary = temporary_name()
     write = None
 
-    def clean() -> None:
+    def remove_unless_renamed() -> None:
         if write is None or not write.is_done:
             remove_quietly(resolved.folder, temporary)
 
     with ExitStack() as stack:
         try:
             fd = resolved.folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY_FLAG, 0o600)
-            stack.callback(clean)
+            stack.callback(remove_unless_renamed)
             closing = stack.enter_context(ExitStack())
             closing.callback(os.close, fd)
             mark_in_use(fd)
             if isinstance(data, bytes):
-                write_all(fd, data)
+                content = data
+                write_all(fd, content)
             else:
+                content = None
                 data(fd)
             notes: list[str] = []
             if old_status is not None:
-                notes = _copy_old_metadata(fd, temporary, resolved, old_status, locked_file)
+                old_fd = None if locked_file is None else locked_file.fd
+                notes = copy_old_metadata(fd, temporary, resolved, old_status, old_fd)
             elif sys.platform != "win32":
                 set_new_file_metadata(fd, template_fd, 0o777 if executable else 0o666)
-            content = None
-            if isinstance(data, bytes):
-                content = data
-            unflushed_fd = None
-            if content is None or len(content) > MAX_HASHED_BYTES or sys.platform == "win32":
-                # Its time tells later which file it is, and a file server may set that when it has it all.
-                fsync_file(fd)
-            else:
-                unflushed_fd = fd
-                start_flush(fd)
+            unflushed_fd = _begin_flush(fd, content)
             status = os.fstat(fd)
             if sys.platform == "win32":
                 closing.close()  # what is open there can't be renamed
@@ -415,12 +255,12 @@ def prepare_write(
             resolved,
             display_path,
             old_status,
-            temporary,
-            status,
-            content,
-            unflushed_fd,
-            overwrite,
-            notes,
+            temporary=temporary,
+            status=status,
+            content=content,
+            unflushed_fd=unflushed_fd,
+            overwrite=overwrite,
+            notes=notes,
             verb=verb,
             locked_file=locked_file,
             checks_old=checks_old,
@@ -428,78 +268,15 @@ def prepare_write(
         yield write
 
 
-def _copy_old_metadata(
-    fd: int,
-    temporary: str,
-    resolved: ResolvedPath[WritablePath],
-    old_status: os.stat_result,
-    locked_file: LockedFile | None,
-) -> list[str]:
-    """Give the new file what the old one had; return what could not be kept, in words.
+def _begin_flush(fd: int, content: bytes | None) -> int | None:
+    """Let the disk begin with a new file; return its descriptor until it is durable, None if it is already.
 
     Args:
-        fd: of the new file.
-        temporary: its name.
-        resolved: the old file.
-        locked_file: the same, open, if it is.
+        content: what the file holds, if that is at hand as a whole.
     """
-    notes: list[str] = []
-    if old_status.st_nlink > 1:
-        notes.append(f"it had {old_status.st_nlink} hard links; the other names keep the old content")
-    if sys.platform == "win32":
-        if not resolved.folder.inherit(temporary, resolved.name):
-            notes.append("who may read and write it could not be kept")
-        return notes
-    mode = stat.S_IMODE(old_status.st_mode)
-    if (old_status.st_uid, old_status.st_gid) != (os.geteuid(), os.fstat(fd).st_gid):
-        try:
-            os.fchown(fd, old_status.st_uid, old_status.st_gid)
-        except PermissionError:
-            with suppress(PermissionError):
-                os.fchown(fd, -1, old_status.st_gid)
-            notes.append("it belongs to another user now: the old owner could not be kept")
-            mode &= ~(stat.S_ISUID | stat.S_ISGID)
-    if locked_file is not None:
-        has_all_attributes = copy_attributes(locked_file.fd, fd)
-    else:
-        has_all_attributes = _copy_attributes_of(fd, resolved)
-    if not has_all_attributes:
-        notes.append("some extended attributes could not be kept")
-    os.fchmod(fd, mode)
-    return notes
-
-
-def set_new_folder_mode(folder: Folder[Any]) -> None:
-    """Give an open folder the mode of any new one."""
-    if sys.platform != "win32":
-        folder.set_mode(0o777 & ~_UMASK)
-
-
-def set_new_file_metadata(fd: int, template_fd: int | None, mode: int = 0o666) -> None:
-    """Give a new file the mode of any new file or, as cp(1) does, mode and attributes of the one it copies."""
-    if template_fd is not None:
-        copy_attributes(template_fd, fd)
-        mode = os.fstat(template_fd).st_mode & 0o777
-    if sys.platform != "win32":
-        os.fchmod(fd, mode & ~_UMASK)
-
-
-def _copy_attributes_of(fd: int, resolved: ResolvedPath[WritablePath]) -> bool:
-    """Give a file the extended attributes of another, and with them access control lists; False when one is lost."""
-    try:
-        source = resolved.folder.open(resolved.name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
-        return False
-    try:
-        return copy_attributes(source, fd)
-    finally:
-        os.close(source)
-
-
-def _read_file_type(path: ReadablePath) -> int | None:
-    """File type, as `stat.S_IFMT`, of what is there; None for nothing."""
-    try:
-        with resolve(path) as resolved:
-            return stat.S_IFMT(resolved.folder.stat(resolved.name).st_mode)
-    except Problem:
+    if content is None or len(content) > MAX_HASHED_BYTES or sys.platform == "win32":
+        # Its time tells later which file it is, and a file server may set that when it has it all.
+        fsync_file(fd)
         return None
+    start_flush(fd)
+    return fd

@@ -18,14 +18,7 @@ from functools import partial
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, TooLarge, quote
 from mcp_fs.engine.changing import notebook_edit
-from mcp_fs.engine.changing.atomic_write import (
-    FileRemoval,
-    FileWrite,
-    open_locked,
-    prepare_write,
-    read_regular_status,
-    resolve_for_writing,
-)
+from mcp_fs.engine.changing.atomic_write import FileRemoval, FileWrite, prepare_write
 from mcp_fs.engine.changing.binary_formats import (
     check_text_for,
     is_text_file,
@@ -39,6 +32,7 @@ from mcp_fs.engine.changing.edit_errors import (
     too_much_error,
 )
 from mcp_fs.engine.changing.notebook_edit import Notebook
+from mcp_fs.engine.changing.targets import open_locked, read_regular_status, resolve_for_writing
 from mcp_fs.engine.document_kinds import HEAD_BYTES, kind_of
 from mcp_fs.engine.handles.locks import LockedFile, lock_names
 from mcp_fs.engine.handles.path_opening import ResolvedPath, open_file, to_problem

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, NotFound, Problem, quote
-from mcp_fs.engine.changing.atomic_write import resolve_for_writing
+from mcp_fs.engine.changing.targets import resolve_for_writing
 from mcp_fs.engine.handles.path_opening import Folder, exists, resolve, translate_errors
 from mcp_fs.engine.journal.entry_state import NEW_FOLDER
 from mcp_fs.engine.journal.journal import Change, JournalEntry

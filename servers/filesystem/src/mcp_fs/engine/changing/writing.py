@@ -9,16 +9,11 @@ from typing import BinaryIO
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, quote
-from mcp_fs.engine.changing.atomic_write import (
-    open_locked,
-    prepare_write,
-    read_head,
-    read_regular_status,
-    resolve_for_writing,
-)
+from mcp_fs.engine.changing.atomic_write import prepare_write
 from mcp_fs.engine.changing.binary_formats import check_text_for, is_text_file, other_form_error, suggest_text_file
 from mcp_fs.engine.changing.edit_errors import not_text_error, notebook_end_error
 from mcp_fs.engine.changing.folders import with_missing_folders
+from mcp_fs.engine.changing.targets import open_locked, read_head, read_regular_status, resolve_for_writing
 from mcp_fs.engine.document_kinds import HEAD_BYTES, RAW_MEMBERS, kind_of
 from mcp_fs.engine.documents.formats.notebook import notebook_cells
 from mcp_fs.engine.handles.locks import lock_names

@@ -12,11 +12,11 @@ from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, describe_os_error, quote
 from mcp_batteries.server.declaration.call_origin import CallOrigin
-from mcp_fs.engine.changing.atomic_write import resolve_for_writing
 from mcp_fs.engine.changing.entries.all_or_none import describe_next_failure
 from mcp_fs.engine.changing.entries.moving import Deletion, relocate
 from mcp_fs.engine.changing.entries.renames import read_moved_state
 from mcp_fs.engine.changing.folders import create_missing_folders
+from mcp_fs.engine.changing.targets import resolve_for_writing
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, open_file, open_folder, resolve, translate_errors
 from mcp_fs.engine.handles.temp_files import mark_in_use, remove_all

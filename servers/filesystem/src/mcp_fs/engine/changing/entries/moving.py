@@ -13,12 +13,7 @@ from dataclasses import dataclass, replace
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Problem, Refused, Unavailable, describe_os_error, quote
-from mcp_fs.engine.changing.atomic_write import (
-    FileWrite,
-    check_renamed_text,
-    refuse_read_only,
-    resolve_for_writing,
-)
+from mcp_fs.engine.changing.atomic_write import FileWrite
 from mcp_fs.engine.changing.entries.entry_checks import (
     are_on_different_disks,
     describe_link,
@@ -37,6 +32,7 @@ from mcp_fs.engine.changing.entries.renames import (
     read_moved_state,
     to_move_problem,
 )
+from mcp_fs.engine.changing.targets import check_renamed_text, refuse_read_only, resolve_for_writing
 from mcp_fs.engine.handles.locks import lock_names
 from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
