@@ -10,7 +10,8 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.server.declaration.decorators import rename_arguments, tool
 from mcp_batteries.server.declaration.trusted import consented, default, trusted
 from mcp_git.engine.operation.operation import Operation
-from mcp_git.engine.operation.plan import OperationPlanner
+from mcp_git.engine.operation.planning.picks import PickPlanner
+from mcp_git.engine.operation.planning.refs import RefPlanner
 from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.program.git import Git
 from mcp_git.engine.remote.exchange import resolve_remote
@@ -78,17 +79,17 @@ def run_pull(
     repo: PullableRepo = default(""),
 ) -> Answer:
     """Fetch what the current branch follows, and merge it; stops at conflicts, then `continue_operation`."""
-    upstream = operations.find_upstream(repo.writable, cancel)
+    upstream = RefPlanner(git, repo.writable.repository, cancel).find_upstream()
     fetched = Answer([])
     if upstream.remote is not None:
         # What comes is written, so a partial clone needs the contents too.
         contents = upstream.name if git.is_partial(repo.fetchable.repository) else None
         fetched = fetch(git, policy, repo.fetchable, upstream.remote, FetchRequest(contents=contents), cancel)
 
-    def plan(planner: OperationPlanner) -> Operation:
+    def plan(planner: PickPlanner) -> Operation:
         return planner.rebase(upstream.name) if rebase else planner.pull(upstream.name)
 
-    answer = operations.plan_and_run(repo.writable, plan, cancel)
+    answer = operations.plan_and_run(repo.writable, PickPlanner, plan, cancel)
     return Answer([*answer.facts, *fetched.facts], [*answer.lines, *fetched.lines])
 
 

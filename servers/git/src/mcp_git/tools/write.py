@@ -11,13 +11,12 @@ from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.server.declaration.decorators import OtherName, rename_arguments, tool
 from mcp_batteries.server.declaration.trusted import FreeText, default, trusted
-from mcp_git.engine.operation.operation import (
-    CommitOperation,
-    FileOperation,
-    GitInput,
-    Operation,
-)
-from mcp_git.engine.operation.plan import OperationPlanner
+from mcp_git.engine.operation.operation import CommitOperation, FileOperation, GitInput, Operation
+from mcp_git.engine.operation.planning.commits import CommitPlanner
+from mcp_git.engine.operation.planning.files import FilePlanner
+from mcp_git.engine.operation.planning.picks import PickPlanner
+from mcp_git.engine.operation.planning.refs import RefPlanner
+from mcp_git.engine.operation.planning.stashes import StashPlanner
 from mcp_git.engine.operation.run import OperationRunner
 from mcp_git.engine.operation.side_choice import SideChoice
 from mcp_git.engine.undo.undo_kind import UndoKind
@@ -143,7 +142,7 @@ def stage_files(
     if rev is not None and (patch or not unstage):
         raise Invalid("`rev` says what unstaged `paths` are then.", "Leave it out, or set `unstage`.")
 
-    def plan(planner: OperationPlanner) -> Operation:
+    def plan(planner: CommitPlanner) -> Operation:
         if not unstage:
             [command] = _stage_commands(planner, paths, patch)
         elif patch:
@@ -153,7 +152,7 @@ def stage_files(
             command = GitInput(["reset", "--quiet", *source, "--", *_pathspecs(paths)])
         return Operation(command.arguments, command.stdin, revision=rev, undo_kind=UndoKind.INDEX)
 
-    return operations.plan_and_run(repo, plan, cancel, only_if, _pathspecs(paths))
+    return operations.plan_and_run(repo, CommitPlanner, plan, cancel, only_if, _pathspecs(paths))
 
 
 @tool("Create commit", effect="destroy", gate="write", adapt=_adapt, work="The change", also=("git_commit",))
@@ -184,7 +183,7 @@ def create_commit(
     if not (message.text or amend):
         raise Invalid("`message` is missing.", "Give one; only an amended commit has one already.")
 
-    def plan(planner: OperationPlanner) -> Operation:
+    def plan(planner: CommitPlanner) -> Operation:
         stage_first = _stage_commands(planner, paths, patch)
         planned = CommitOperation(
             _commit_command(message, all_tracked, amend, author),
@@ -199,7 +198,7 @@ def create_commit(
             return planned
         return planner.commit_only(planned, _pathspecs(paths), has_patch=bool(patch))
 
-    return operations.plan_and_run(repo, plan, cancel)
+    return operations.plan_and_run(repo, CommitPlanner, plan, cancel)
 
 
 @tool("Create branch", effect="write", gate="write", adapt=_adapt, work="The change", also=("git_create_branch",))
@@ -226,8 +225,10 @@ def create_branch(
             )
         if switch or upstream or rev.text != "HEAD":
             raise Invalid("A branch that is renamed stays where it is.", "Leave out `rev`, `switch` and `upstream`.")
-        return operations.plan_and_run(repo, lambda planner: planner.rename_branch(rename, name), cancel)
-    return operations.plan_and_run(repo, lambda planner: planner.create_branch(name, rev, switch, upstream), cancel)
+        return operations.plan_and_run(repo, RefPlanner, lambda planner: planner.rename_branch(rename, name), cancel)
+    return operations.plan_and_run(
+        repo, RefPlanner, lambda planner: planner.create_branch(name, rev, switch, upstream), cancel
+    )
 
 
 @tool("Create tag", effect="write", gate="write", adapt=_adapt, work="The change", also=("git_tag",))
@@ -241,7 +242,7 @@ def create_tag(
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Create a tag at a commit, here alone: a remote gets it by a push. A name that exists is refused."""
-    return operations.plan_and_run(repo, lambda planner: planner.create_tag(name, rev, message), cancel)
+    return operations.plan_and_run(repo, RefPlanner, lambda planner: planner.create_tag(name, rev, message), cancel)
 
 
 @tool("Delete a ref", effect="destroy", gate="write", adapt=_adapt, work="The change", also=("git_delete_branch",))
@@ -256,7 +257,9 @@ def delete_ref(
     repo: WritableRepo = default(""),
 ) -> Answer:
     """Delete a branch or tag here; a remote keeps its own. The answer says how to make it again."""
-    return operations.plan_and_run(repo, lambda planner: planner.delete(name, kind, force, only_if), cancel, only_if)
+    return operations.plan_and_run(
+        repo, RefPlanner, lambda planner: planner.delete(name, kind, force, only_if), cancel, only_if
+    )
 
 
 @tool(
@@ -279,7 +282,7 @@ def run_switch(
 
     Refused where they would be overwritten: `run_stash` puts them aside. For a new branch use `create_branch`.
     """
-    return operations.plan_and_run(repo, lambda planner: planner.switch(rev), cancel, only_if)
+    return operations.plan_and_run(repo, FilePlanner, lambda planner: planner.switch(rev), cancel, only_if)
 
 
 @tool("Restore files", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_restore",))
@@ -301,7 +304,7 @@ def run_restore(
         raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
     specs = _pathspecs(paths)
     return operations.plan_and_run(
-        repo, lambda planner: planner.restore(rev, specs, stages=index), cancel, only_if, specs
+        repo, FilePlanner, lambda planner: planner.restore(rev, specs, stages=index), cancel, only_if, specs
     )
 
 
@@ -310,7 +313,7 @@ def move_path(
     operations: OperationRunner, cancel: CancelToken, *, path: FilePath, to: FilePath, repo: WritableRepo = default("")
 ) -> Answer:
     """Move or rename a tracked file or folder, and stage that; what exists is refused."""
-    return operations.plan_and_run(repo, lambda planner: planner.move_path(path, to), cancel)
+    return operations.plan_and_run(repo, FilePlanner, lambda planner: planner.move_path(path, to), cancel)
 
 
 @tool("Stash", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_stash",))
@@ -332,7 +335,9 @@ def run_stash(
     """
     if action == "push":
         specs = _pathspecs(paths)
-        return operations.plan_and_run(repo, lambda planner: planner.push_stash(message, untracked, specs), cancel)
+        return operations.plan_and_run(
+            repo, StashPlanner, lambda planner: planner.push(message, untracked, specs), cancel
+        )
     if paths:
         raise Invalid(
             f"A stash is whole: to `{action}` takes no `paths`.",
@@ -341,16 +346,16 @@ def run_stash(
     if rev is None:
         raise Invalid("`rev` is empty.", "Leave it out for the latest stash.")
 
-    def plan(planner: OperationPlanner) -> Operation:
+    def plan(planner: StashPlanner) -> Operation:
         match action:
             case "store":
-                return planner.store_stash(rev, message)
+                return planner.store(rev, message)
             case "drop":
-                return planner.drop_stash(rev)
+                return planner.drop(rev)
             case "apply" | "pop":
-                return planner.apply_stash(action, rev, index)
+                return planner.apply(action, rev, index)
 
-    return operations.plan_and_run(repo, plan, cancel)
+    return operations.plan_and_run(repo, StashPlanner, plan, cancel)
 
 
 @tool("Merge", effect="destroy", gate="write", adapt=_adapt_target, work="The change", also=("git_merge",))
@@ -375,6 +380,7 @@ def run_merge(
         raise Invalid("With `squash` nothing is committed yet.", "Give the `message` to `create_commit` then.")
     return operations.plan_and_run(
         repo,
+        PickPlanner,
         lambda planner: planner.merge(rev, message=message.text, squash=squash, on_branch=into),
         cancel,
     )
@@ -388,7 +394,7 @@ def run_rebase(
 
     They become new commits, which is not for those that others have. To keep the commits use `run_merge`.
     """
-    return operations.plan_and_run(repo, lambda planner: planner.rebase(rev), cancel)
+    return operations.plan_and_run(repo, PickPlanner, lambda planner: planner.rebase(rev), cancel)
 
 
 @tool("Cherry-pick", effect="destroy", gate="write", adapt=_adapt_picks, work="The change", also=("git_cherry_pick",))
@@ -405,7 +411,7 @@ def run_cherry_pick(
 
     It passes over what is there already. For all commits of a branch use `run_merge`.
     """
-    return operations.plan_and_run(repo, _plan_picks(["cherry-pick"], rev, mainline, into), cancel)
+    return operations.plan_and_run(repo, PickPlanner, _plan_picks(["cherry-pick"], rev, mainline, into), cancel)
 
 
 @tool("Revert a commit", effect="destroy", gate="write", adapt=_adapt_picks, work="The change", also=("git_revert",))
@@ -422,7 +428,7 @@ def revert_commit(
 
     To take commits away that nobody else has use `run_reset`.
     """
-    return operations.plan_and_run(repo, _plan_picks(["revert", "--no-edit"], rev, mainline, into), cancel)
+    return operations.plan_and_run(repo, PickPlanner, _plan_picks(["revert", "--no-edit"], rev, mainline, into), cancel)
 
 
 @tool("Go on or give up", effect="destroy", gate="write", adapt=_adapt, work="The change")
@@ -450,7 +456,7 @@ def continue_operation(
         raise Invalid(f"To `{action}` stages nothing.", "Leave `paths`, `ours`, `theirs` and `both` out.")
     stage_first = _add_commands(paths)
     return operations.plan_and_run(
-        repo, lambda planner: planner.step(action, stage_first, _pathspecs(paths), choice), cancel
+        repo, PickPlanner, lambda planner: planner.step(action, stage_first, _pathspecs(paths), choice), cancel
     )
 
 
@@ -531,7 +537,7 @@ def delete_worktree(
 
 def _plan_picks(
     command: Sequence[str], rev: Revision | Range | RevisionList, mainline: int | None, into: Revision | None
-) -> Callable[[OperationPlanner], Operation]:
+) -> Callable[[PickPlanner], Operation]:
     """Return the plan to pick or revert the commits of `rev`, as `command` says."""
     arguments = [*command, "--no-gpg-sign"]
     span = ["--no-walk", *rev.arguments]
@@ -565,7 +571,7 @@ def _pathspecs(paths: Sequence[RepositoryPath]) -> list[str]:
     return [path.pathspec for path in paths]
 
 
-def _stage_commands(planner: OperationPlanner, paths: Sequence[RepositoryPath], patch: str) -> list[GitInput]:
+def _stage_commands(planner: CommitPlanner, paths: Sequence[RepositoryPath], patch: str) -> list[GitInput]:
     """Return the commands that stage files and single hunks."""
     commands = _add_commands(paths)
     if patch:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Conflict, Problem, Refused
@@ -44,7 +45,7 @@ from mcp_git.engine.operation.operation import (
     refuse_amending_another,
     refuse_in_progress,
 )
-from mcp_git.engine.operation.plan import OperationPlanner, Upstream
+from mcp_git.engine.operation.planning.planner import OperationPlanner
 from mcp_git.engine.operation.report import FinishedOperation, report_operation
 from mcp_git.engine.operation.untracked_files import (
     refuse_overwriting_ignored,
@@ -76,6 +77,8 @@ from mcp_git.repository_paths import Layout
 
 __all__ = ["OperationRunner"]
 
+AnyPlanner = TypeVar("AnyPlanner", bound=OperationPlanner)
+
 # Git also ends as if all were well where it could not write a file. That it keeps no hash of a folder of which a
 # partial clone lacks a file, outside of a sparse checkout, harms nothing.
 _WARNING = re.compile(r"(?m)^(?:warning|error(?!: invalid object )): (.*\S)")
@@ -100,20 +103,13 @@ class OperationRunner:
         paths: Sequence[str] = (".",),
     ) -> Answer:
         """Run an operation, once it is this one's turn; as `plan_and_run`."""
-        return self.plan_and_run(writable, lambda planner: operation, cancel, only_if, paths)
-
-    def find_upstream(self, writable: WritableRepository, cancel: CancelToken) -> Upstream:
-        """Return what the current branch follows.
-
-        Raises:
-            Conflict: it follows nothing.
-        """
-        return OperationPlanner(self._git, writable.repository, cancel).find_upstream()
+        return self.plan_and_run(writable, OperationPlanner, lambda _: operation, cancel, only_if, paths)
 
     def plan_and_run(
         self,
         writable: WritableRepository,
-        plan: Callable[[OperationPlanner], Operation],
+        planner_type: type[AnyPlanner],
+        plan: Callable[[AnyPlanner], Operation],
         cancel: CancelToken,
         only_if: Expectation | None = None,
         paths: Sequence[str] = (".",),
@@ -121,6 +117,7 @@ class OperationRunner:
         """Run the operation that `plan` makes of how the repository is once it is this one's turn.
 
         Args:
+            planner_type: the planner that `plan` asks.
             only_if: what must still be so.
             paths: what of the files and of the index that is about.
 
@@ -138,7 +135,7 @@ class OperationRunner:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")
             if only_if is not None:
                 refuse_changed_since(self._git, repository, only_if, paths, cancel)
-            operation = plan(OperationPlanner(self._git, repository, cancel))
+            operation = plan(planner_type(self._git, repository, cancel))
             if operation.command not in _REF_COMMANDS:
                 self._git.refuse_to_enter(layout, operation.command)
 

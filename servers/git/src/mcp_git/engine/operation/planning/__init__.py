@@ -1,0 +1,1 @@
+"""Plans operations whose command or undo depends on the state of the repository at their turn."""
