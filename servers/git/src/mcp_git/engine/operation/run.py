@@ -30,9 +30,8 @@ from mcp_git.engine.operation.failures import (
 )
 from mcp_git.engine.operation.hidden_changes import (
     refuse_failing_merge,
-    refuse_overwriting_hidden_changes,
-    refuse_overwriting_skipped,
 )
+from mcp_git.engine.operation.loss_check import LossCheck
 from mcp_git.engine.operation.on_branch import run_on_branch
 from mcp_git.engine.operation.operation import (
     INSPECTION_SECONDS,
@@ -47,32 +46,21 @@ from mcp_git.engine.operation.operation import (
 )
 from mcp_git.engine.operation.planning.planner import OperationPlanner
 from mcp_git.engine.operation.report import FinishedOperation, report_operation
-from mcp_git.engine.operation.untracked_files import (
-    refuse_overwriting_ignored,
-    refuse_overwriting_ignored_in_steps,
-    refuse_overwriting_ignored_on_reset,
-    refuse_overwriting_untracked,
-    refuse_removing_untracked,
-    refuse_torn_stash,
-)
 from mcp_git.engine.program.git import Git, GitFailed
 from mcp_git.engine.program.revisions import explained_missing_contents
 from mcp_git.engine.undo.earlier_state import Snapshot
 from mcp_git.engine.undo.expectation import refuse_changed_since
 from mcp_git.engine.undo.index_backup import IndexBackup
 from mcp_git.engine.undo.snapshot import take_snapshot
-from mcp_git.engine.work_tree.content_check import ContentCheck
 from mcp_git.engine.work_tree.in_progress import (
     find_picked_commits,
-    find_start,
     find_unmade_commit,
     has_sequence,
-    list_remaining_commits,
 )
 from mcp_git.engine.work_tree.status import Status
 from mcp_git.engine.work_tree.status_reader import read_status
 from mcp_git.models import Answer
-from mcp_git.policy import Expectation, Range, Repository, Revision, RevisionList, WritableRepository
+from mcp_git.policy import Expectation, Repository, Revision, WritableRepository
 from mcp_git.repository_paths import Layout
 
 __all__ = ["OperationRunner"]
@@ -147,11 +135,6 @@ class OperationRunner:
             return run_at_head(operation)
 
 
-def _refuse_contents_of_add(check: ContentCheck, arguments: Sequence[str]) -> None:
-    if arguments[0] == "add":
-        check.refuse_staging(arguments[arguments.index("--") + 1 :])
-
-
 def _without_sparse_index(step: GitInput) -> Sequence[str]:
     """Return the arguments of a step, so that git compares no sparse index with a commit.
 
@@ -190,22 +173,6 @@ def _refuse_losing_start(status: Status) -> None:
         )
 
 
-def _list_sides(operation: PickOperation) -> Sequence[Sequence[str]]:
-    """Return the commits before and after each change that a cherry-pick or a revert makes once more."""
-    match operation.revision:
-        case Range(start=start, end=end):
-            sides = [[start.text, end.text]]
-        case Revision(text=text):
-            sides = [[f"{text}^{operation.mainline}", text]]
-        case RevisionList(items=items):
-            sides = [[f"{item.text}^{operation.mainline}", item.text] for item in items]
-        case None:
-            return []
-    if operation.command == "revert":
-        return [side[::-1] for side in sides]
-    return sides
-
-
 @dataclass
 class _Run:
     """One operation as it runs, where HEAD is."""
@@ -219,7 +186,7 @@ class _Run:
     _left_out: dict[str, str] = field(default_factory=dict[str, str])
 
     def run(self) -> Answer:
-        self._refuse_losing_files()
+        LossCheck(self.git, self.repository, self.layout, self.operation, self.cancel).refuse()
         keeps_files = bool(self.operation.overwritten_paths)
         status = read_status(self.git, self.repository, self.cancel, layout=self.layout)
         with take_snapshot(self.git, self.repository, self.layout, status, keeps_files, self.cancel) as before:
@@ -241,174 +208,6 @@ class _Run:
             return report_operation(self.git, self.repository, self.layout, finished, self.cancel)
         except Problem as problem:
             return Answer(["done", f"git can't tell the state now: {problem}"])
-
-    def _refuse_losing_files(self) -> None:
-        """Check that files go through no filter and are here, and none that git does not know would be overwritten."""
-        operation = self.operation
-        self._refuse_contents(ContentCheck(self.git, self.repository, self.layout, self.cancel))
-        if isinstance(operation, FileOperation) and operation.source is not None:
-            self._refuse_overwriting(operation.source, operation.overwritten_paths, even_same_content=False)
-        elif isinstance(operation.revision, Revision) and self._checks_out_commit() and self._is_sparse_checkout():
-            self._refuse_overwriting(operation.revision, ["."], even_same_content=True)
-        for comparison in self._compare_with_brought():
-            refuse_overwriting_ignored(self.git, self.repository, self.layout, comparison, self.cancel)
-        commits = self._list_repeated_commits()
-        if commits:
-            is_reverse = operation.command == "revert"
-            refuse_overwriting_ignored_in_steps(
-                self.git, self.repository, self.layout, commits, is_reverse, self.cancel
-            )
-        if operation.arguments[-1] in ("--skip", "--abort"):
-            refuse_overwriting_ignored_on_reset(
-                self.git, self.repository, self.layout, self._find_reset_target(), self.cancel
-            )
-        if self._resets_files():
-            refuse_removing_untracked(self.git, self.repository, self.cancel)
-        if paths := self._list_rewritten_paths():
-            refuse_overwriting_hidden_changes(self.git, self.repository, self.layout, paths, self.cancel)
-        if isinstance(operation, FileOperation) and operation.source is not None:
-            written = operation.overwritten_paths
-            refuse_overwriting_skipped(self.git, self.repository, self.layout, operation.source, written, self.cancel)
-        if operation.command == "stash" and "--include-untracked" in operation.arguments:
-            refuse_torn_stash(self.git, self.repository, self.layout, self._list_stash_paths(), self.cancel)
-
-    def _refuse_contents(self, check: ContentCheck) -> None:
-        operation = self.operation
-        for step in operation.steps:
-            _refuse_contents_of_add(check, step.arguments)
-        revision = operation.revision.text if operation.revision else "HEAD"
-        match operation.command:
-            case _ if operation.arguments[-1] == "--abort":
-                check.refuse_restoring("HEAD", ["."])
-                check.refuse_writing("HEAD", "ORIG_HEAD")
-            case "rebase" | "cherry-pick" | "revert" if operation.ends_in_progress:
-                check.refuse_any()
-            case "merge" if operation.ends_in_progress:
-                pass
-            case "commit" if "--all" in operation.arguments:
-                check.refuse_staging(["."], with_untracked=False)
-            case "restore":
-                check.refuse_restoring(revision, operation.overwritten_paths)
-            case "reset" if "--hard" in operation.arguments:
-                check.refuse_restoring(revision, ["."])
-            case "reset" if "--keep" in operation.arguments:
-                check.refuse_writing("HEAD", revision)
-            case "switch" | "rebase":
-                check.refuse_writing("HEAD", revision)
-            case "merge":
-                check.refuse_writing("HEAD", revision, from_merge_base=True)
-            case "cherry-pick" | "revert" if isinstance(operation, PickOperation):
-                self._refuse_contents_of_pick(check, operation)
-            case "stash":
-                self._refuse_contents_of_stash(check, revision)
-            case _:
-                pass
-
-    def _compare_with_brought(self) -> Sequence[Sequence[str]]:
-        """Return the arguments of each `diff-tree` that says which files commits bring."""
-        operation = self.operation
-        revision = operation.revision
-        if revision is None or operation.ends_in_progress:
-            return []
-        match operation.command:
-            case "cherry-pick" | "revert" if isinstance(operation, PickOperation):
-                return _list_sides(operation)
-            case "reset" if "--keep" in operation.arguments:
-                return [["HEAD", revision.text]]
-            case "switch" | "rebase":
-                return [["HEAD", revision.text]]
-            case "merge":
-                return [["--merge-base", "HEAD", revision.text]]
-            case "stash" if operation.arguments[1] in ("apply", "pop"):
-                return [[f"{revision.text}^1", revision.text]]
-            case _:
-                return []
-
-    def _list_repeated_commits(self) -> str:
-        """Return the hashes of the commits that are made once more, or undone, one after the other; a line each."""
-        operation = self.operation
-        revision = operation.revision
-        match operation.command:
-            case _ if operation.arguments[-1] in ("--continue", "--skip"):
-                remaining = list_remaining_commits(self.layout)
-                if isinstance(operation, CommitOperation):
-                    remaining += operation.unmade_pick[-1:]
-                if not remaining:
-                    return ""
-                span = ["--no-walk=unsorted", *remaining]
-            case _ if revision is None:
-                return ""
-            case "cherry-pick" | "revert" if isinstance(revision, Range):
-                span = [revision.text]
-            case "cherry-pick" | "revert":
-                span = ["--no-walk", *revision.arguments]
-            case "rebase":
-                span = [f"{revision.text}..HEAD"]
-            case _:
-                return ""
-        arguments = ["rev-list", "--no-merges", *span, "--"]
-        return self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128)).text
-
-    def _find_reset_target(self) -> str:
-        """Return the commit to which git resets the files where what is in progress is aborted, or a commit skipped."""
-        if self.operation.arguments[-1] == "--skip":
-            return "HEAD"
-        return find_start(self.layout) or "HEAD"
-
-    def _refuse_contents_of_pick(self, check: ContentCheck, operation: PickOperation) -> None:
-        for before, after in _list_sides(operation):
-            check.refuse_writing(before, after)
-
-    def _refuse_contents_of_stash(self, check: ContentCheck, revision: str) -> None:
-        match self.operation.arguments[1]:
-            case "push":
-                with_untracked = "--include-untracked" in self.operation.arguments
-                check.refuse_staging(self._list_stash_paths(), with_untracked=with_untracked)
-            case "apply" | "pop":
-                check.refuse_writing(f"{revision}^1", revision)
-                if isinstance(self.operation, FileOperation) and self.operation.created_files:
-                    check.refuse_any(f"{revision}^3")
-            case _:
-                pass
-
-    def _list_stash_paths(self) -> Sequence[str]:
-        """Return whose changes a stash puts aside."""
-        arguments = list(self.operation.arguments)
-        if "--" not in arguments:
-            return ["."]
-        return arguments[arguments.index("--") + 1 :]
-
-    def _resets_files(self) -> bool:
-        """Whether git itself makes a hard reset as a part of the command."""
-        match self.operation.arguments:
-            case ["stash", "push", *others]:
-                return "--" not in others
-            case ["rebase", "--abort" | "--skip"]:
-                return True
-            case _:
-                return False
-
-    def _list_rewritten_paths(self) -> Sequence[str]:
-        """Return below which paths git writes all files that differ, those too that it was told to overlook."""
-        operation = self.operation
-        if self._resets_files():
-            return ["."]
-        if operation.command == "stash" and operation.arguments[1] == "push":
-            return self._list_stash_paths()
-        if isinstance(operation, FileOperation) and operation.source is not None:
-            return operation.overwritten_paths
-        return []
-
-    def _refuse_overwriting(self, source: Revision, paths: Sequence[str], *, even_same_content: bool) -> None:
-        refuse_overwriting_untracked(
-            self.git, self.repository, self.layout, source, paths, self.cancel, even_same_content=even_same_content
-        )
-
-    def _checks_out_commit(self) -> bool:
-        """Whether files of the named commit come: in a sparse checkout git takes untracked ones there for these."""
-        if self.operation.command == "reset":
-            return "--keep" in self.operation.arguments
-        return self.operation.command in ("switch", "merge", "rebase")
 
     def _is_sparse_checkout(self) -> bool:
         return git_config.is_sparse_checkout(self.git.read_allowed_configuration(self.repository))
