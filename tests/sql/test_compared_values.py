@@ -27,7 +27,7 @@ from mcp_batteries.sql.language.compared_values import find_comparisons, find_sc
 def test_comparisons_with_literals_are_found_behind_the_first_where(
     sql: str, comparisons: list[tuple[str, str, list[str]]]
 ) -> None:
-    assert [tuple(comparison) for comparison in find_comparisons(sql)] == comparisons
+    assert [(*comparison.column, comparison.literals) for comparison in find_comparisons(sql)] == comparisons
 
 
 def test_a_result_is_empty_that_has_no_rows_or_counts_nothing() -> None:
@@ -39,10 +39,10 @@ def test_a_result_is_empty_that_has_no_rows_or_counts_nothing() -> None:
 
 def test_a_qualifier_is_a_table_or_its_alias() -> None:
     sql = 'SELECT 1 FROM jobs AS j JOIN "Odd name" o ON o.id = j.id WHERE j.state = 1'
-    (comparison,) = find_comparisons(sql)
-    assert comparison.may_be_of("jobs", sql) and not comparison.may_be_of("Odd name", sql)
-    assert comparison._replace(qualifier="o").may_be_of("Odd name", sql)
-    assert comparison._replace(qualifier="JOBS").may_be_of("jobs", sql)
+    [(column, _)] = find_comparisons(sql)
+    assert column.may_be_of("jobs", sql) and not column.may_be_of("Odd name", sql)
+    assert column._replace(qualifier="o").may_be_of("Odd name", sql)
+    assert column._replace(qualifier="JOBS").may_be_of("jobs", sql)
 
 
 @pytest.mark.parametrize(

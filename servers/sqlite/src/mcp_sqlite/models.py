@@ -106,7 +106,8 @@ def _list_legend(tables: Sequence[_Json]) -> list[str]:
         legend.append(f"behind `;` all {indexes}, CHECK, ON DELETE, triggers")
     elif detailed:
         legend.append(f"no {indexes}, CHECK, ON DELETE or triggers")
-    legend += _describe_values(tables)
+    legend += _describe_value_lists(tables)
+    legend += _describe_ranges(tables)
     unread = _name_tables_with_gap(tables, "no time")
     if unread:
         legend.append(f"there was no time to read all values of {unread}: `get_table`")
@@ -124,27 +125,37 @@ def _name_tables_with_gap(tables: Sequence[_Json], gap: str) -> str:
     return ", ".join(names)
 
 
-def _describe_values(tables: Sequence[_Json]) -> list[str]:
-    """Return what stands in the brackets behind columns."""
-    legend: list[str] = []
+def _describe_value_lists(tables: Sequence[_Json]) -> list[str]:
+    """Return what the values in the brackets behind columns are."""
     tables_with_values = [table for table in tables if table["values"]]
-    if tables_with_values:
-        words = "a|b: all values"
-        if any(table["counts"] for table in tables_with_values):
-            words += ", :rows of each"
-        legend.append(words)
+    if not tables_with_values:
+        return []
+    legend = ["a|b: all values"]
+    if any(table["counts"] for table in tables_with_values):
+        legend = ["a|b: all values, :rows of each"]
     if any(table["sampled"] for table in tables_with_values):
         legend.append("~: only those of about 1,000 rows")
-    if any(table["ranges"] for table in tables):
-        words = "x to y: least and greatest as ORDER BY sorts"
-        if any(table["profiled"] for table in tables):
-            words += ", null:rows if any"
-        legend.append(words)
-        if any(not table["has_ranges"] for table in tables):
-            legend.append("neither in tables over 100,000 rows or not counted")
-        if any(_TIME_RANGE.match(text) for table in tables for text in table["ranges"].values()):
-            legend.append("times have the form of the earliest unless others are named")
     return legend
+
+
+def _describe_ranges(tables: Sequence[_Json]) -> list[str]:
+    """Return what the ranges in the brackets behind columns are."""
+    tables_with_ranges = [table for table in tables if table["ranges"]]
+    if not tables_with_ranges:
+        return []
+    legend = ["x to y: least and greatest as ORDER BY sorts"]
+    if any(table["profiled"] for table in tables):
+        legend = ["x to y: least and greatest as ORDER BY sorts, null:rows if any"]
+    if any(not table["has_ranges"] for table in tables):
+        legend.append("neither in tables over 100,000 rows or not counted")
+    if any(_has_time_range(table) for table in tables_with_ranges):
+        legend.append("times have the form of the earliest unless others are named")
+    return legend
+
+
+def _has_time_range(table: _Json) -> bool:
+    """Return whether a range in the line of a table is one of times."""
+    return any(_TIME_RANGE.match(text) for text in table["ranges"].values())
 
 
 def _guess_keys(database: _Json) -> dict[str, dict[str, str]]:

@@ -12,17 +12,20 @@ from typing import NamedTuple
 from mcp_batteries.sql.language.identifiers import unquote_identifier
 
 __all__ = [
+    "COLUMN",
     "CONTINUATION",
     "LITERAL",
     "MAX_KNOWN_VALUES",
     "MAX_VALUE_CHARACTERS",
     "NAME",
-    "OPERATORS",
+    "TEXT_OR_COMMENT",
+    "Column",
     "Comparison",
     "describe_absent_values",
     "find_comparisons",
     "find_schemas_of",
     "is_empty_result",
+    "read_column",
 ]
 
 # A column with more values is not one whose values anybody would list.
@@ -32,32 +35,34 @@ _MAX_COMPARISONS = 4
 # The patterns take time by the square of a statement that is made for it.
 _MAX_SQL_CHARACTERS = 10_000
 NAME = r'(?:"(?:[^"]|"")+"|[^\W\d]\w*)'
+# What a search for comparisons passes over.
+TEXT_OR_COMMENT = r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/"
+# Before a comparison, for `read_column`.
+COLUMN = rf"""(?<![\w"'])(?:(?P<qualifier>{NAME})\s*\.\s*)?(?P<column>(?!NOT\b){NAME})\s*"""
 LITERAL = r"(?>'(?:[^']|'')*'|-?[0-9]+(?:\.[0-9]+)?(?![\w.]))"
 # Behind a literal, what makes it a part of what is compared, or says how it is compared.
 CONTINUATION = r"\s*(?:[|+*%&<>^#~@:]|-(?!-)|/(?!\*)|COLLATE\b)"
 _TEXT_OR_COMPARISON = re.compile(
-    rf"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/
-    |(?<![\w"'])(?:(?P<qualifier>{NAME})\s*\.\s*)?(?P<column>(?!NOT\b){NAME})\s*
-    (?:==?\s*(?P<value>{LITERAL})|\bIN\s*\(\s*(?P<values>{LITERAL}(?:\s*,\s*{LITERAL})*)\s*\))(?!{CONTINUATION})
+    rf"""{TEXT_OR_COMMENT}
+    |{COLUMN}(?:==?\s*(?P<value>{LITERAL})|\bIN\s*\(\s*(?P<values>{LITERAL}(?:\s*,\s*{LITERAL})*)\s*\))(?!{CONTINUATION})
     |(?P<where>\bWHERE\b)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _LITERALS = re.compile(LITERAL)
 # Behind such a sign a column is a part of what is compared.
-OPERATORS = tuple("+-*/%|&<>^#~@:")
+_OPERATORS = tuple("+-*/%|&<>^#~@:")
 _EMPTY_ROW = re.compile(r"\[(?:(?:0|0\.0|null|\"0\"),?)+\]\n?")
 
 
-class Comparison(NamedTuple):
-    """A column, as it is named, and the literals of SQL that a condition compares it with.
+class Column(NamedTuple):
+    """A column as a statement names it.
 
     Attributes:
-        qualifier: the table or alias before the column; empty where there is none.
+        qualifier: the table or alias before its name; empty where there is none.
     """
 
     qualifier: str
-    column: str
-    literals: Sequence[str]
+    name: str
 
     def may_be_of(self, table: str, sql: str) -> bool:
         """Return whether the qualifier, if there is one, is the table or an alias that `sql` gives it."""
@@ -65,6 +70,20 @@ class Comparison(NamedTuple):
             return True
         alias = rf"""(?<!\w){re.escape(table)}["`\]]?\s+(?:AS\s+)?["`\[]?{re.escape(self.qualifier)}(?!\w)"""
         return re.search(alias, sql, re.IGNORECASE) is not None
+
+
+class Comparison(NamedTuple):
+    """A column, and the literals of SQL that a condition compares it with."""
+
+    column: Column
+    literals: Sequence[str]
+
+
+def read_column(match: re.Match[str]) -> Column | None:
+    """Return the column that a match of `COLUMN` is about; None if it is not one that is compared by itself."""
+    if match["column"] is None or match.string[: match.start()].rstrip().endswith(_OPERATORS):
+        return None
+    return Column(unquote_identifier(match["qualifier"] or ""), unquote_identifier(match["column"]))
 
 
 def find_comparisons(sql: str) -> list[Comparison]:
@@ -76,15 +95,14 @@ def find_comparisons(sql: str) -> list[Comparison]:
     for match in _TEXT_OR_COMPARISON.finditer(sql):
         if match["where"]:
             is_condition = True
-        is_part = sql[: match.start()].rstrip().endswith(OPERATORS)
-        if match["column"] and is_condition and not is_part:
-            literals = _LITERALS.findall(match["value"] or match["values"])
-            qualifier = unquote_identifier(match["qualifier"] or "")
-            comparison = Comparison(qualifier, unquote_identifier(match["column"]), literals)
-            # Of a long list, a note would be longer than what it tells.
-            is_long = len(literals) > MAX_KNOWN_VALUES
-            if not is_long and comparison not in comparisons and not _is_defined(comparison.column, sql):
-                comparisons.append(comparison)
+        column = read_column(match)
+        if column is None or not is_condition:
+            continue
+        comparison = Comparison(column, _LITERALS.findall(match["value"] or match["values"]))
+        # Of a long list, a note would be longer than what it tells.
+        is_long = len(comparison.literals) > MAX_KNOWN_VALUES
+        if not is_long and comparison not in comparisons and not _is_defined(column.name, sql):
+            comparisons.append(comparison)
     return comparisons[:_MAX_COMPARISONS]
 
 

@@ -127,7 +127,8 @@ async def find_absent_values(run_within: RunWithin, read_page: ReadPage, databas
             for column in await run_within(partial(_find_columns, sql=sql, comparisons=comparisons)):
                 all_values = await _read_values(read_page, database, column)
                 for comparison in comparisons:
-                    if comparison.column.lower() == column.name.lower() and comparison.may_be_of(column.relation, sql):
+                    has_name = comparison.column.name.lower() == column.name.lower()
+                    if has_name and comparison.column.may_be_of(column.relation, sql):
                         notes.append(_describe_absent(column, comparison, all_values))
     except (TimeoutError, Problem):
         # The result is right without a note.
@@ -136,7 +137,7 @@ async def find_absent_values(run_within: RunWithin, read_page: ReadPage, databas
 
 
 async def _find_columns(session: Session, sql: str, comparisons: Sequence[Comparison]) -> list[_Column]:
-    names = to_compact_json([comparison.column for comparison in comparisons])
+    names = to_compact_json([comparison.column.name for comparison in comparisons])
     candidates = [_Column(*row) for row in await fetch_json(session, _COLUMNS, sql, names)]
     await use_role_path(session)
     named: list[_Column] = []

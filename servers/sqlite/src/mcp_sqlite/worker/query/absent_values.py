@@ -43,7 +43,7 @@ def find_absent_values(database: Database, sql: str) -> list[str]:
                 if find_schemas_of(table, sql).isdisjoint(_SCHEMAS):
                     continue
                 for comparison in comparisons:
-                    if comparison.may_be_of(table, sql):
+                    if comparison.column.may_be_of(table, sql):
                         notes.append(_find_in_table(database, table, comparison))
     except sqlite3.Error:
         # There was no time for more, or a view is broken: the result is right without a note.
@@ -54,7 +54,7 @@ def find_absent_values(database: Database, sql: str) -> list[str]:
 def _find_in_table(database: Database, table: str, comparison: Comparison) -> str:
     """Return a note on the literals that no row has; empty where all are there, or the values can't be listed."""
     columns = {name.casefold(): name for name in lookup.list_column_names(database, table)}
-    column = columns.get(comparison.column.casefold())
+    column = columns.get(comparison.column.name.casefold())
     if column is None or database.is_masked(table, column):
         return ""
     source = quote_identifier(table)

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from mcp_batteries.sql.language.compared_values import (
+    COLUMN,
     CONTINUATION,
     LITERAL,
-    NAME,
-    OPERATORS,
-    Comparison,
+    TEXT_OR_COMMENT,
+    Column,
     find_schemas_of,
+    read_column,
 )
-from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier, unquote_identifier
+from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.schema import lookup
 
@@ -35,9 +36,8 @@ _TEXT = r"'(?:[^']|'')*'"
 _CALL = rf"(?:date|datetime|strftime|julianday|unixepoch)\s*\(\s*(?:{_TEXT}(?:\s*,\s*{_TEXT})*)?\s*\)"
 _VALUE = rf"(?:{LITERAL}|\?(?!\w)|CURRENT_(?:DATE|TIMESTAMP)\b|{_CALL})(?!{CONTINUATION})"
 _CONDITION = re.compile(
-    rf"""{_TEXT}|--[^\n]*|/\*.*?\*/
-    |(?<![\w"'])(?:(?P<qualifier>{NAME})\s*\.\s*)?(?P<column>(?!NOT\b){NAME})\s*(?:NOT\s+)?
-    (?P<operator><=|>=|<>|!=|==?|<|>|BETWEEN\b)\s*(?P<value>{_VALUE})(?:\s*AND\s*(?P<upper>{_VALUE}))?
+    rf"""{TEXT_OR_COMMENT}
+    |{COLUMN}(?:NOT\s+)?(?P<operator><=|>=|<>|!=|==?|<|>|BETWEEN\b)\s*(?P<value>{_VALUE})(?:\s*AND\s*(?P<upper>{_VALUE}))?
     |(?P<mark>\?)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
@@ -60,12 +60,11 @@ class _Condition(NamedTuple):
     """A comparison of a column with a value.
 
     Attributes:
-        comparison: the column of it, without literals.
         is_upper_bound: whether what is equal to the value is the last that meets it.
         form: the value's, as `_find_form` has it.
     """
 
-    comparison: Comparison
+    column: Column
     is_range: bool
     is_upper_bound: bool
     value: Any
@@ -104,14 +103,13 @@ def _find_conditions(database: Database, sql: str, parameters: Any) -> Iterator[
     for match in _CONDITION.finditer(sql):
         texts = [text for text in match.group("value", "upper", "mark") if text]
         values = [_evaluate(database, text, parameter_values) for text in texts]
-        is_part = sql[: match.start()].rstrip().endswith(OPERATORS)
-        if match["column"] is None or is_part:
+        column = read_column(match)
+        if column is None:
             continue
-        comparison = Comparison(unquote_identifier(match["qualifier"] or ""), unquote_identifier(match["column"]), ())
         is_range = match["operator"] not in _EQUALITIES
         for place, value in enumerate(values):
             is_upper_bound = match["operator"] == "<=" or place > 0
-            yield _Condition(comparison, is_range, is_upper_bound, value, _find_form(value))
+            yield _Condition(column, is_range, is_upper_bound, value, _find_form(value))
 
 
 def _evaluate(database: Database, text: str, parameter_values: Iterator[Any]) -> Any:
@@ -124,13 +122,13 @@ def _evaluate(database: Database, text: str, parameter_values: Iterator[Any]) ->
 def _find_in_table(database: Database, table: str, sql: str, conditions: Sequence[_Condition]) -> Iterator[str]:
     names = {name.casefold(): name for name in lookup.list_column_names(database, table)}
     for condition in conditions:
-        name = names.get(condition.comparison.column.casefold())
-        if name is None or database.is_masked(table, name) or not condition.comparison.may_be_of(table, sql):
+        name = names.get(condition.column.name.casefold())
+        if name is None or database.is_masked(table, name) or not condition.column.may_be_of(table, sql):
             continue
-        column = quote_identifier(name)
+        sql_name = quote_identifier(name)
         rows = database.run_internal(
             f"SELECT CASE typeof(v) WHEN 'text' THEN substr(v, 1, {_MAX_SAMPLED_CHARACTERS}) ELSE v END"
-            f" FROM (SELECT {column} AS v FROM {quote_identifier(table)} LIMIT {_MAX_READ_ROWS})"
+            f" FROM (SELECT {sql_name} AS v FROM {quote_identifier(table)} LIMIT {_MAX_READ_ROWS})"
             f" WHERE typeof(v) NOT IN ('null', 'blob') LIMIT {_MAX_SAMPLES}"
         )
         note = _describe_mismatch(spell_identifier(name), [sample for (sample,) in rows], condition)

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mcp_batteries.sql.language.compared_values import NAME, Comparison, find_schemas_of
+from mcp_batteries.sql.language.compared_values import NAME, TEXT_OR_COMMENT, Column, find_schemas_of
 from mcp_batteries.sql.language.identifiers import quote_identifier, spell_identifier, unquote_identifier
 from mcp_sqlite.worker.connection.database import Database
 from mcp_sqlite.worker.schema import lookup
@@ -26,7 +26,7 @@ _MAX_SHOWN_CHARACTERS = 24
 _SIGN = r"(?:[*+]|-(?![->])|/(?!\*))"
 _OPERAND = rf"(?:{NAME}\s*\.\s*)?{NAME}"
 _TERM = re.compile(
-    rf"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/
+    rf"""{TEXT_OR_COMMENT}
     |\b(?:SUM|AVG|TOTAL)\s*\(\s*(?:DISTINCT\s+)?(?P<summed>{_OPERAND})\s*\)
     |(?<![\w"'.])(?P<left>{_OPERAND})\s*(?={_SIGN})
     |{_SIGN}\s*(?P<right>{_OPERAND})(?![\w"]|\s*[.(])""",
@@ -64,24 +64,24 @@ def find_texts_in_sums(database: Database, sql: str) -> list[str]:
     return notes
 
 
-def _find_operands(sql: str) -> list[Comparison]:
-    """Return what a statement sums up or computes with, each as a column without literals; none of a long one."""
-    operands: dict[Comparison, None] = {}
+def _find_operands(sql: str) -> list[Column]:
+    """Return the columns that a statement sums up or computes with; none of a long one."""
+    operands: dict[Column, None] = {}
     if len(sql) > _MAX_SQL_CHARACTERS:
         return []
     for match in _TERM.finditer(sql):
         operand = match["summed"] or match["left"] or match["right"]
         parts = _OPERAND_PARTS.fullmatch(operand) if operand else None
         if parts is not None:
-            column = unquote_identifier(parts["column"])
-            operands[Comparison(unquote_identifier(parts["qualifier"] or ""), column, ())] = None
+            column = Column(unquote_identifier(parts["qualifier"] or ""), unquote_identifier(parts["column"]))
+            operands[column] = None
     return list(operands)
 
 
-def _find_in_table(database: Database, table: str, sql: str, operands: list[Comparison]) -> Iterator[str]:
+def _find_in_table(database: Database, table: str, sql: str, operands: list[Column]) -> Iterator[str]:
     names = {name.casefold(): name for name in lookup.list_column_names(database, table)}
     for operand in operands:
-        name = names.get(operand.column.casefold())
+        name = names.get(operand.name.casefold())
         if name is None or database.is_masked(table, name) or not operand.may_be_of(table, sql):
             continue
         select = _TEXT.format(
