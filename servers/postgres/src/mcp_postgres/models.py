@@ -307,20 +307,26 @@ def _has_required_column(table: _Json) -> bool:
 
 def _describe_brackets(tables: Sequence[_Json]) -> list[str]:
     """Return what stands in the brackets behind columns: counts of rows that were read, or shares of an estimate."""
-    legend: list[str] = []
     columns = [column for table in tables for column in table["details"]["columns"]]
     counted: list[ColumnValues] = [column["counted"] for column in columns if column.get("counted") is not None]
-    if any(column.values for column in counted):
-        legend.append("a|b: all values, :rows of each")
-    if any(column.others for column in counted):
-        legend.append("x to y: least and greatest, texts by their bytes")
+    estimated = [column for column in columns if column.get("counted") is None]
+    legend = _describe_counts(counted)
     if any(column.nulls for column in counted):
         legend.append("null:rows if any")
     elif any(_is_counted(table) for table in tables):
         legend.append("no NULLs where values were read")
-    estimated = [column for column in columns if column.get("counted") is None]
     if any(column["values"] or column["nulls"] for column in estimated):
         legend.append("%: shares of rows by the last ANALYZE, of columns with few values")
+    return legend
+
+
+def _describe_counts(columns: Sequence[ColumnValues]) -> list[str]:
+    """Return what the values and ranges of columns are that were read."""
+    legend: list[str] = []
+    if any(column.values for column in columns):
+        legend.append("a|b: all values, :rows of each")
+    if any(column.others for column in columns):
+        legend.append("x to y: least and greatest, texts by their bytes")
     return legend
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -52,10 +52,6 @@ _REMEDIES = (
     ),
     ("definition of service|service file|failed to resolve host|invalid .* value", "mend the address"),
 )
-# A value, as PostgreSQL repeats it, that was an array, and stood where it could be none.
-_ARRAY_VALUE = re.compile(r': "\{(?:"(?!(?:[^"\\]|\\.)*": )|NULL|\})')
-_VECTOR_VALUE = re.compile(r'for type (?:vector|halfvec): "\{')
-_ENUM_VALUE = re.compile(r"^invalid input value for enum ")
 NOT_UTF8_ADVICE = (
     "A database whose encoding is SQL_ASCII may hold bytes that are not UTF-8. As another encoding, such as LATIN1, a "
     "column is read by convert_from(convert(convert_to(name, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII')."
@@ -71,6 +67,26 @@ _FOREIGN_SERVER_UNREACHABLE = ("08001", "HV00N")
 # How the context of an error of `postgres_fdw` begins.
 _REMOTE_COMMAND = "remote SQL command: "
 _DUPLICATE_KEY = "23505"
+# Moves in the place of what PostgreSQL adds: by its code, and what its first line matches.
+_BETTER_MOVES: Mapping[str, Sequence[tuple[re.Pattern[str], str]]] = {
+    "0A000": ((re.compile("cross-database"), "Leave the database's name out; `database` says which."),),
+    # PostgreSQL's hint is a setting, which no call can set for another.
+    **dict.fromkeys(("22007", "22008"), ((re.compile(""), "Write a time as '2026-01-31 12:00'."),)),
+    "22021": ((re.compile("(?s)^(?!.*0x00)"), NOT_UTF8_ADVICE),),
+    "22P02": (
+        # A list of types leaves out those of schemas that are not served.
+        (re.compile("^invalid input value for enum "), "`get_table` shows the values of such a column."),
+        (re.compile(r'for type (?:vector|halfvec): "\{'), 'Send a vector as its text: "[0.1, 0.2]".'),
+        # A value, as PostgreSQL repeats it, that was an array, and stood where it could be none.
+        (
+            re.compile(r'(?s)^(?!.*malformed record).*: "\{(?:"(?!(?:[^"\\]|\\.)*": )|NULL|\})'),
+            "One of the values of an array is `= ANY ($1)`.",
+        ),
+    ),
+    "22P05": ((re.compile(""), "The database's encoding lacks it: write it otherwise."),),
+    "42702": ((re.compile(""), "Write the table, or its alias, before it: `o.id`."),),
+    "42P18": ((re.compile(""), "Name its type, as in $1::text. Use every number from $1 on."),),
+}
 # The next move, where PostgreSQL tells none.
 _NEXT_MOVES = {
     "22003": "Send a smaller value, or choose a larger type.",
@@ -398,32 +414,16 @@ def _invalid_problem(report: _Report) -> Problem | None:
     match report.state:
         case "08P01" if "bind message" in report.primary:
             return _parameters_problem(report)
-        case "42P18":
-            return report.invalid("Name its type, as in $1::text. Use every number from $1 on.")
-        case "22P02" if _ENUM_VALUE.search(report.primary):
-            # A list of types leaves out those of schemas that are not served.
-            return report.invalid("`get_table` shows the values of such a column.")
         case "23514" | "23502" if report.error.diag.datatype_name:
             return report.invalid("`list_objects` with `kind` types shows what it takes.")
         case "23514" if report.primary.startswith("no partition"):
             return report.invalid(f"{report.more} `get_table` shows the partitions.".strip())
-        case "0A000" if "cross-database" in report.primary:
-            return report.invalid("Leave the database's name out; `database` says which.")
-        case "22021" if "0x00" not in report.primary:
-            return report.invalid(NOT_UTF8_ADVICE)
-        case "22P05":
-            return report.invalid("The database's encoding lacks it: write it otherwise.")
-        case "22P02" if _VECTOR_VALUE.search(report.primary):
-            return report.invalid('Send a vector as its text: "[0.1, 0.2]".')
-        case "22P02" if _ARRAY_VALUE.search(report.primary) and "malformed record" not in report.primary:
-            return report.invalid("One of the values of an array is `= ANY ($1)`.")
-        case "22007" | "22008":
-            # PostgreSQL's hint is a setting, which no call can set for another.
-            return report.invalid("Write a time as '2026-01-31 12:00'.")
-        case "42702":
-            return report.invalid("Write the table, or its alias, before it: `o.id`.")
         case _:
-            return None
+            pass
+    for pattern, move in _BETTER_MOVES.get(report.state, ()):
+        if pattern.search(report.primary):
+            return report.invalid(move)
+    return None
 
 
 def _parameters_problem(report: _Report) -> Problem:
