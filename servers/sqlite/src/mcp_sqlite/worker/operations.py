@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_sqlite.worker import integrity, watch
 from mcp_sqlite.worker.advisor import plan
-from mcp_sqlite.worker.change import transaction
+from mcp_sqlite.worker.change.run import run_change
 from mcp_sqlite.worker.connection.connections import Connections
 from mcp_sqlite.worker.language.failure import Failure, describe_os_error
 from mcp_sqlite.worker.query import errors, rows, search, statements
@@ -20,7 +20,7 @@ __all__ = ["run"]
 _OPERATIONS: dict[str, Callable[[Connections, dict[str, Any]], dict[str, Any]]] = {
     "back_up": backups.back_up,
     "catalog": catalog.list_tables,
-    "change": transaction.run_change,
+    "change": run_change,
     "check": integrity.check_integrity,
     "describe": description.describe_table,
     "explain": plan.explain_plan,
