@@ -24,7 +24,8 @@ TRANSPORTS = SOURCES[0] / "transports"
 # A change that needs more needs a reason too.
 CALLS: dict[str, tuple[Message, int]] = {
     "read_text": ({"path": "a.txt"}, 28),
-    "edit_file": ({"path": "a.txt", "old_text": "two", "new_text": "three"}, 40),
+    # What is looked at before a write, and the write, are two subjects, which one file of 500 lines held.
+    "edit_file": ({"path": "a.txt", "old_text": "two", "new_text": "three"}, 41),
 }
 
 

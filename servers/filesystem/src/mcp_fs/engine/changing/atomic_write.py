@@ -8,16 +8,17 @@ happened; after it everything has. The disk begins with the content while it is 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from mcp_batteries.errors import Conflict, quote
 from mcp_fs.engine.handles.locks import LockedFile
-from mcp_fs.engine.handles.metadata import copy_old_metadata, set_new_file_metadata
-from mcp_fs.engine.handles.path_opening import ResolvedPath, to_problem, translate_errors
-from mcp_fs.engine.handles.syscalls import fsync_file, start_flush, write_all
+from mcp_fs.engine.handles.path_opening import Folder, ResolvedPath, to_problem, translate_errors
+from mcp_fs.engine.handles.syscalls import copy_attributes, fsync_file, start_flush, write_all
 from mcp_fs.engine.handles.temp_files import (
     BACKUP_PREFIX,
     clean_folder_once,
@@ -30,8 +31,10 @@ from mcp_fs.engine.journal.operations import Journal, Operation, PlannedChange
 from mcp_fs.engine.journal.states import MAX_HASHED_BYTES, file_state, hash_content, read_state
 from mcp_fs.policy import ReadablePath, WritablePath
 
-__all__ = ["FileRemoval", "FileWrite", "prepare_write"]
+__all__ = ["FileRemoval", "FileWrite", "prepare_write", "set_new_file_metadata", "set_new_folder_mode"]
 
+_UMASK = os.umask(0o077)  # can only be read by setting it, which no thread should meet: done at import
+os.umask(_UMASK)
 _BINARY_FLAG = getattr(os, "O_BINARY", 0)
 
 
@@ -242,7 +245,7 @@ def prepare_write(
             notes: list[str] = []
             if old_status is not None:
                 old_fd = None if locked_file is None else locked_file.fd
-                notes = copy_old_metadata(fd, temporary, resolved, old_status, old_fd)
+                notes = _copy_old_metadata(fd, temporary, resolved, old_status, old_fd)
             elif sys.platform != "win32":
                 set_new_file_metadata(fd, template_fd, 0o777 if executable else 0o666)
             unflushed_fd = _begin_flush(fd, content)
@@ -280,3 +283,81 @@ def _begin_flush(fd: int, content: bytes | None) -> int | None:
         return None
     start_flush(fd)
     return fd
+
+
+def set_new_folder_mode(folder: Folder[Any]) -> None:
+    """Give an open folder the mode of any new one."""
+    if sys.platform != "win32":
+        folder.set_mode(0o777 & ~_UMASK)
+
+
+def set_new_file_metadata(fd: int, template_fd: int | None, mode: int = 0o666) -> None:
+    """Give a new file the mode of any new file or, as cp(1) does, mode and attributes of the one it copies."""
+    if template_fd is not None:
+        copy_attributes(template_fd, fd)
+        mode = os.fstat(template_fd).st_mode & 0o777
+    if sys.platform != "win32":
+        os.fchmod(fd, mode & ~_UMASK)
+
+
+def _copy_old_metadata(
+    fd: int,
+    temporary: str,
+    resolved: ResolvedPath[WritablePath],
+    old_status: os.stat_result,
+    old_fd: int | None,
+) -> list[str]:
+    """Give a new file what the old one had; return what could not be kept, in words.
+
+    Args:
+        fd: of the new file.
+        temporary: its name.
+        resolved: the old file.
+        old_fd: of the old file, if it is open.
+    """
+    notes: list[str] = []
+    if old_status.st_nlink > 1:
+        notes.append(f"it had {old_status.st_nlink} hard links; the other names keep the old content")
+    if sys.platform == "win32":
+        if not resolved.folder.inherit(temporary, resolved.name):
+            notes.append("who may read and write it could not be kept")
+        return notes
+    mode = stat.S_IMODE(old_status.st_mode)
+    if not _copy_owner(fd, old_status):
+        notes.append("it belongs to another user now: the old owner could not be kept")
+        mode &= ~(stat.S_ISUID | stat.S_ISGID)
+    if not _copy_attributes(fd, resolved, old_fd):
+        notes.append("some extended attributes could not be kept")
+    os.fchmod(fd, mode)
+    return notes
+
+
+def _copy_owner(fd: int, status: os.stat_result) -> bool:
+    """Give a file the owner and group of another, or at least its group; False when it does not have both."""
+    if sys.platform == "win32" or (status.st_uid, status.st_gid) == (os.geteuid(), os.fstat(fd).st_gid):
+        return True
+    try:
+        os.fchown(fd, status.st_uid, status.st_gid)
+    except PermissionError:
+        with suppress(PermissionError):
+            os.fchown(fd, -1, status.st_gid)
+        return False
+    return True
+
+
+def _copy_attributes(fd: int, resolved: ResolvedPath[WritablePath], source_fd: int | None) -> bool:
+    """Give a file the extended attributes of another, and with them access control lists; False when one is lost.
+
+    Args:
+        source_fd: of the other one, if it is open.
+    """
+    if source_fd is not None:
+        return copy_attributes(source_fd, fd)
+    try:
+        source_fd = resolved.folder.open(resolved.name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return False
+    try:
+        return copy_attributes(source_fd, fd)
+    finally:
+        os.close(source_fd)

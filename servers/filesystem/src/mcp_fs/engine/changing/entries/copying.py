@@ -9,13 +9,12 @@ from contextlib import ExitStack, contextmanager
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, Problem, quote
-from mcp_fs.engine.changing.atomic_write import prepare_write
+from mcp_fs.engine.changing.atomic_write import prepare_write, set_new_folder_mode
 from mcp_fs.engine.changing.binary_formats import check_text_for
 from mcp_fs.engine.changing.entries.entry_checks import describe_link, name_taken_error, read_status_if_exists
 from mcp_fs.engine.changing.entries.entry_copy import TreePlacement, prepare_file_copy, prepare_tree_copy
 from mcp_fs.engine.changing.targets import check_renamed_text, read_head, read_regular_status, resolve_for_writing
 from mcp_fs.engine.handles.locks import lock_names
-from mcp_fs.engine.handles.metadata import set_new_folder_mode
 from mcp_fs.engine.handles.named_entries import CopySource, Packing
 from mcp_fs.engine.handles.path_opening import (
     ResolvedPath,

@@ -11,11 +11,11 @@ from functools import partial
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, quote
-from mcp_fs.engine.changing.atomic_write import FileWrite, prepare_write
+from mcp_fs.engine.changing.atomic_write import FileWrite, prepare_write, set_new_file_metadata
 from mcp_fs.engine.changing.entries.entry_checks import absolute_names, name_taken_error
 from mcp_fs.engine.changing.targets import read_regular_status
 from mcp_fs.engine.handles.flushing import TreeFlush
-from mcp_fs.engine.handles.metadata import MetadataCopier, set_new_file_metadata
+from mcp_fs.engine.handles.metadata import MetadataCopier
 from mcp_fs.engine.handles.path_opening import (
     Folder,
     ResolvedPath,
