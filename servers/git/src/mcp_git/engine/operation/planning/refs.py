@@ -179,6 +179,28 @@ class RefPlanner(OperationPlanner):
         deleted = self._describe_ref(f"deleted tag {name}, which was", f"refs/tags/{name}")
         return RefOperation(["tag", "--delete", name], undo_calls=lambda: undo_calls, after=lambda: deleted)
 
+    def _delete_branch(self, name: str, force: bool) -> RefOperation:
+        """Plan to delete a branch, with what is configured for it."""
+        commit = self._find_hash(f"refs/heads/{name}")
+        self._refuse_moving_branch(name)
+        entries = self.git.read_own_entries(self.repository, f"branch.{name}.")
+        upstream = self._name_upstream(dict(entries))
+        if upstream:
+            undo_call = format_call("create_branch", name=name, rev=commit, upstream=upstream)
+        else:
+            undo_call = format_call("create_branch", name=name, rev=commit)
+        deleted = self._describe_ref(f"deleted {name}, which was", f"refs/heads/{name}")
+
+        def forget() -> Sequence[str]:
+            if entries:
+                self.git.configure(self.repository, ["--remove-section", f"branch.{name}"])
+            restored_keys = ("remote", "merge") if upstream else ()
+            lost_keys = [f"branch.{name}.{key}" for key, _ in entries if key not in restored_keys]
+            return [*deleted, *(f"forgotten: {escape_line_breaks(key)}" for key in lost_keys)]
+
+        arguments = ["branch", "--quiet", "-D" if force else "-d", name]
+        return RefOperation(arguments, undo_calls=lambda: [undo_call], after=forget)
+
     def find_upstream(self) -> Upstream:
         """Return what the current branch follows.
 
@@ -196,32 +218,6 @@ class RefPlanner(OperationPlanner):
             )
         remote = None if entries["remote"] == "." else parse_remote_name(entries["remote"])
         return Upstream(remote, parse_revision(name))
-
-    def _delete_branch(self, name: str, force: bool) -> RefOperation:
-        """Plan to delete a branch, with what is configured for it."""
-        commit = self._find_hash(f"refs/heads/{name}")
-        self._refuse_moving_branch(name)
-        entries = self.git.read_own_entries(self.repository, f"branch.{name}.")
-        upstream = self._name_upstream(dict(entries))
-        if upstream:
-            undo_call = format_call("create_branch", name=name, rev=commit, upstream=upstream)
-        else:
-            undo_call = format_call("create_branch", name=name, rev=commit)
-
-        deleted = self._describe_ref(f"deleted {name}, which was", f"refs/heads/{name}")
-
-        def forget() -> Sequence[str]:
-            if entries:
-                self.git.configure(self.repository, ["--remove-section", f"branch.{name}"])
-            restored_keys = ("remote", "merge") if upstream else ()
-            lost = [key for key, _ in entries if key not in restored_keys]
-            return [
-                *deleted,
-                *(f"forgotten: branch.{escape_line_breaks(name)}.{escape_line_breaks(key)}" for key in lost),
-            ]
-
-        arguments = ["branch", "--quiet", "-D" if force else "-d", name]
-        return RefOperation(arguments, undo_calls=lambda: [undo_call], after=forget)
 
     def _refuse_moved_ref(self, ref: str, expected: str) -> None:
         """Check that a branch or tag is still where an undo expects it.
