@@ -43,10 +43,10 @@ class Place:
         return re.sub(r"@(\w+)", lambda found: self.words.get(found[1], found[0]), text)
 
     def shell(self, line: str) -> str:
-        done = subprocess.run(
-            ["bash", "-c", line], cwd=self.folder, env={**os.environ, **self.variables}, capture_output=True, text=True
-        )
-        return done.stdout + done.stderr
+        environment = {**os.environ, **self.variables}
+        done = subprocess.run(["bash", "-c", line], cwd=self.folder, env=environment, capture_output=True)
+        # Of a picture or a workbook too, the beginning may be looked at.
+        return (done.stdout + done.stderr).decode(errors="replace")
 
 
 @dataclass(frozen=True)
