@@ -22,7 +22,7 @@ __all__ = ["list_tree"]
 _MAX_NAMED = 10
 _MAX_SUFFIXES = 3
 # Files with numbers in their names of which only the first and the last are named.
-_MIN_SEQUENCE = 11
+_MIN_SEQUENCE = 6
 _NUMBER = re.compile(r"[0-9]+")
 # As in `.mp3`; one of digits alone numbers files, as logs that were rotated.
 _SUFFIX = re.compile(r"\.(?=[0-9]*[A-Za-z])\w{1,5}\Z")
