@@ -773,6 +773,12 @@ async def test_what_is_printed_is_cut_to_the_page_and_says_so() -> None:
         assert await served.run("const nothing = 1") == "[the script printed nothing]"
 
 
+async def test_a_little_too_much_is_shown_whole() -> None:
+    async with Served() as served:
+        assert await served.run("print('x'.repeat(1199))", max_bytes=1000) == "x" * 1199
+        assert "cut: 1,000 of 1,201" in await served.run("print('x'.repeat(1200))", max_bytes=1000)
+
+
 async def test_an_answer_that_is_asked_to_be_too_short_has_as_little_as_one_may_have() -> None:
     async with Served() as served:
         text = await served.run("return 'x'.repeat(2000)", max_bytes=10)

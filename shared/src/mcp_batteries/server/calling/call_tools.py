@@ -78,10 +78,10 @@ _Calls = Annotated[
     list[dict[str, dict[str, Any]]], Field(min_length=1, max_length=MAX_CALLS, description=_FORM_OF_CALLS)
 ]
 _FORM_OF_SCRIPTS = (
-    "JavaScript. `TOOL({ARGUMENTS})` returns its text, with whole paths in `.lines()`; a read's first line in "
+    "JavaScript. `TOOL({ARGUMENTS})` returns text, with whole paths in `.lines()`; a read's first line in "
     "brackets is its `.remark`. `TOOL.all({ARGUMENTS})` returns an array of all, whatever `limit`: lines, or objects "
-    "of JSON rows. `count_forms(LINES or ROWS)` counts each form, `count_values(VALUES)` each value. "
-    "Failures throw: catch them in loops; compare by `===`."
+    "where answers are JSON. `count_forms(LINES or ROWS)` counts each form, `count_values(VALUES)` each value. "
+    "Failures throw: catch in loops; compare by `===`."
 )
 _ScriptText = Annotated[str, Field(max_length=_MAX_SCRIPT_CHARACTERS, description=f"Or {_FORM_OF_SCRIPTS}")]
 
@@ -94,7 +94,7 @@ def _raise_answer_bytes(number: int) -> int:
 _AnswerBytes = Annotated[int, Field(le=1_000_000), AfterValidator(_raise_answer_bytes)]
 _MaxBytes = Annotated[_AnswerBytes, Field(description="Altogether.")]
 _MaxBytesOfReads = Annotated[
-    _AnswerBytes, Field(description=f"By default {_MAX_SCRIPT_BYTES} of a script; long prints are cut first.")
+    _AnswerBytes, Field(description=f"Default {_MAX_SCRIPT_BYTES} of a script, long prints cut first.")
 ]
 
 
@@ -241,7 +241,7 @@ class CallReadingTools(_Batch):
     ) -> CallToolResult:
         """Make several calls of reading tools in turn.
 
-        With `script` only what it `print`s comes back: find, count and compare at once, and print counts of
+        With `script` only what it `print`s comes back: find, count and compare at once; print counts of
         data, not its lines.
         """
         if max_bytes is None:

@@ -10,6 +10,8 @@ __all__ = ["cut_output"]
 
 # What one `print` writes is whole up to here, as long as the others leave room for it.
 _SHORT_PRINT_BYTES = 500
+# So few too many are shown: to say that they are missing would take nearly as many.
+_MAX_EXCESS_BYTES = 200
 
 
 def cut_output(prints: Sequence[str], max_bytes: int, *, is_whole: bool) -> tuple[str, int]:
@@ -23,11 +25,11 @@ def cut_output(prints: Sequence[str], max_bytes: int, *, is_whole: bool) -> tupl
     """
     output = "".join(prints)
     sizes = [len(text.encode()) for text in prints]
-    if sum(sizes) <= max_bytes:
-        return output, sum(sizes)
     if not is_whole:
         beginning = truncate_utf8(output, max_bytes)
         return beginning, len(beginning.encode())
+    if sum(sizes) <= max_bytes + _MAX_EXCESS_BYTES:
+        return output, sum(sizes)
     long_prints = [number for number, size in enumerate(sizes) if size > _SHORT_PRINT_BYTES]
     room = max_bytes - sum(size for size in sizes if size <= _SHORT_PRINT_BYTES)
     if room < _SHORT_PRINT_BYTES * max(len(long_prints), 1):
