@@ -1013,11 +1013,16 @@ async def test_what_a_list_leaves_out_is_told_with_its_length(tmp_path: Path) ->
     assert [read.notes for read in outcome.lists] == [["the first 1,000 of 5,000 only", "one is hidden"], []]
     async with Served() as served:
         cut = "[not all is in what query_rows returned, as `remark` or a cursor in it says]\n"
-        assert await served.run("return query_rows.all().length") == f"{cut}2"
+        why = "[query_rows: not the end of the result: too large]\n"
+        assert await served.run("return query_rows.all().length") == f"{cut}{why}2"
     (tmp_path / ".hidden").write_text("needle\n")
     async with Client(build(load(Settings, [str(tmp_path)]))) as client:
         answered = await client.call_tool("call_tools", {"script": "search_text.all({pattern: 'needle'})"})
+        script = "search_text.all({pattern: 'needle'}); search_text({pattern: 'n', path: 'rows.txt', limit: 1})"
+        (tmp_path / "rows.txt").write_text("n\nn\n")
+        beside = await client.call_tool("call_tools", {"script": script})
     assert "[read whole: search_text 0 lines (left out 1 hidden (.hidden))]" in str(answered.content)
+    assert "[search_text: left out 1 hidden (.hidden)]" in str(beside.content)
 
 
 async def test_a_list_that_was_cut_is_not_told_to_be_whole(tmp_path: Path) -> None:

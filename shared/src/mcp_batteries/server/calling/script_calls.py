@@ -312,6 +312,9 @@ class ScriptCalls:
         for read in outcome.lists:
             if self.other_names.get(read.name, read.name) not in incomplete:
                 lists.append(_describe_list(read))
+            elif read.notes:
+                # Of another call the tool's answer was not read to its end.
+                notes.append(f"{read.name}: {_join_notes(read)}")
         if lists:
             notes.append(f"read whole: {', '.join(lists)}")
         if outcome.columns_below_titles:
@@ -361,9 +364,13 @@ def _describe_list(read: ReadList) -> str:
     if read.calls > 1:
         text += f" in {read.calls:,} calls"
     if read.notes:
-        notes = "; ".join(" ".join(note.split()) for note in read.notes)
-        text += f" ({truncate_utf8(notes, _MAX_NOTE_BYTES)})"
+        text += f" ({_join_notes(read)})"
     return text
+
+
+def _join_notes(read: ReadList) -> str:
+    notes = "; ".join(" ".join(note.split()) for note in read.notes)
+    return truncate_utf8(notes, _MAX_NOTE_BYTES)
 
 
 def _is_bounded(call: Call, tool: Tool) -> bool:
