@@ -629,12 +629,20 @@ async def test_a_script_that_failed_by_itself_says_what_it_read_last() -> None:
         script = "for (const fruit of ['apple', 'pear']) if (get_price({fruit}) === '3') null.x"
         _, text = await served.try_to_run(script)
         assert text.endswith('of null; the last call was get_price({"fruit": "pear"})]')
-        _, text = await served.try_to_run("list_rows({cursor: 'x'.repeat(500)}); throw 'tea'")
-        assert text.endswith(f"""tea; the last call was list_rows({{"cursor": "{"x" * 108}...)]""")
+        _, text = await served.try_to_run("try { get_price({fruit: 'x'.repeat(500)}) } catch {} throw 'tea'")
+        assert text.endswith(f"""tea; the last call was get_price({{"fruit": "{"x" * 109}...)]""")
+        _, text = await served.try_to_run("list_rows({cursor: 'abc'}); throw 'tea'")
+        assert text.endswith("tea; the last call was list_rows({})]")
         _, text = await served.try_to_run("try { get_price({fruit: '\\ud800'}) } catch {} throw 'tea'")
         assert text.endswith('tea; the last call was get_price({"fruit": "\ufffd"})]')
         _, text = await served.try_to_run("throw 'tea'")
         assert text == "[the script failed after 0 calls: tea]"
+
+
+async def test_a_script_that_failed_before_its_first_change_says_so() -> None:
+    async with Served(tools=("default", "call_tools")) as served:
+        _, text = await served.try_to_run("get_price({fruit: 'pear'}); throw 'tea'")
+    assert text.splitlines()[1:] == ["[nothing was changed]"]
 
 
 async def test_of_changes_that_are_told_alike_a_script_that_failed_says_the_calls() -> None:

@@ -108,7 +108,8 @@ class ScriptCalls:
         service_count: how many of them asked a service.
         failed: how many of them failed.
         last: the last of them.
-        changes: the calls that can change something and did not fail.
+        may_change: whether it may make calls that can change something.
+        changes: those that it made and that did not fail.
         failed_changes: how often each tool that can change something failed.
         unfinished: the call that can change something and has no answer yet.
         page_bounds: what `_read_page_bounds` says of each tool that was called.
@@ -123,6 +124,7 @@ class ScriptCalls:
     service_count: int = 0
     failed: int = 0
     last: Call | None = None
+    may_change: bool = False
     changes: list[_Change] = field(default_factory=list["_Change"])
     failed_changes: Counter[str] = field(default_factory=Counter[str])
     unfinished: str = ""
@@ -136,6 +138,7 @@ class ScriptCalls:
         self.other_names = self._find_other_names(script)
         functions = [*self._functions, *self.other_names]
         reporting = [name for name in functions if self.can_change(Call(self.other_names.get(name, name), {}))]
+        self.may_change = bool(reporting)
         outcome = await run_script(script, functions, self._make, seconds, reporting)
         output, shown_bytes = cut_output(outcome.prints, max_bytes, is_whole=not outcome.left_out)
         notes = [*self._describe_calls(outcome, output), *_describe_output(outcome, shown_bytes)]
@@ -300,6 +303,8 @@ class ScriptCalls:
             notes.append(f"made already, so leave them out of the next script{also}:\n{_list_changes(unprinted)}")
         if self.unfinished:
             notes.append(f"{self.unfinished} was not finished; look whether it changed something")
+        elif outcome.error and self.may_change and not self.changes and not self.failed_changes:
+            notes.append("nothing was changed")
         return notes
 
     def _describe_reading(self, outcome: Outcome) -> list[str]:
@@ -324,8 +329,9 @@ class ScriptCalls:
 
 
 def _format_call(call: Call) -> str:
-    """Return a call as a script writes it, long arguments cut."""
-    arguments = well_formed(json.dumps(call.arguments, ensure_ascii=False))
+    """Return a call as a script writes it, without what asks for a page and with long arguments cut."""
+    told_arguments = {name: value for name, value in call.arguments.items() if name != "cursor"}
+    arguments = well_formed(json.dumps(told_arguments, ensure_ascii=False))
     shown_arguments = truncate_utf8(arguments, _MAX_ARGUMENTS_BYTES)
     if shown_arguments != arguments:
         shown_arguments += "..."
