@@ -196,9 +196,10 @@ def _select_visible(database: Database, written: dict[str, str | None]) -> dict[
 
 
 def _name_action(sql: str) -> str:
-    """Return the first two words of a statement."""
-    words = _LEADING_BLANK.sub("", sql, count=1).split()
-    return " ".join(words[:2]).upper()
+    """Return the first words of a statement: the verb and a kind of object, as in `CREATE UNIQUE INDEX`."""
+    words = _LEADING_BLANK.sub("", sql, count=1).upper().split()
+    word_count = 3 if words[1:2] in (["UNIQUE"], ["VIRTUAL"]) else 2
+    return " ".join(words[:word_count])
 
 
 def _describe_written_table(table: str, trigger: str | None) -> str:
