@@ -1747,7 +1747,8 @@ async def test_the_text_of_a_link_is_said_to_be_one(repository: Made) -> None:
         ({}, True),
         ({"pull.rebase": "true"}, False),
         ({"pull.rebase": "true", "branch.main.rebase": "false"}, True),
-        ({"branch.main.rebase": "true", "pull.ff": "only"}, False),
+        ({"branch.main.rebase": "true", "merge.ff": "only"}, False),
+        ({"branch.main.rebase": "true", "pull.ff": "only"}, None),
         ({"pull.ff": "only"}, None),
         ({"merge.ff": "only"}, None),
         ({"merge.ff": "only", "pull.ff": "true"}, True),
@@ -1778,6 +1779,18 @@ async def test_a_pull_makes_no_merge_that_is_configured_not_to_be(
     assert not answer.startswith("failed"), answer
     assert bool(clone.git("log", "--merges", "--format=%s")) is bool(is_merge)
     assert ("asks" in answer) is (is_merge is False)
+
+
+@pytest.mark.reported("fork-dev/Tracker#1847")
+async def test_a_pull_that_stops_at_a_conflict_is_not_said_to_be_done(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first", {"a.txt": "one\n"})
+    clone = _clone(repository, tmp_path)
+    clone.git("config", "pull.rebase", "true")
+    clone.commit("mine", {"a.txt": "mine\n"})
+    repository.commit("second", {"a.txt": "two\n"})
+    async with serving(clone.path, "--write", "--fetch", f"--remote-folder={tmp_path}") as ask:
+        answer = await ask("run_pull")
+    assert "a rebase, as `pull.rebase` asks" in answer and "rebased" not in answer, answer
 
 
 @pytest.mark.reported("intent-hq/intent#508")

@@ -83,7 +83,7 @@ class PickPlanner(OperationPlanner):
         if not key or not self._has_parted(upstream):
             return self.merge(upstream)
         if value in git_config.TRUE_VALUES:
-            return replace(self.rebase(upstream), after=lambda: [f"rebased, as {quote(key)} asks"])
+            return replace(self.rebase(upstream), after=lambda: [f"a rebase, as {quote(key)} asks"])
         raise Conflict(
             f"Both sides have commits of their own, and {quote(key)} of the configuration asks for no merge.",
             f"To rebase pass rebase=true; {format_call('run_merge', rev=upstream.text)} merges all the same.",
@@ -182,14 +182,16 @@ class PickPlanner(OperationPlanner):
     def _find_pull_setting(self) -> tuple[str, str]:
         """Return the key by which a pull is to be no merge, and its value; empty if there is none."""
         entries = self.git.read_unheeded_configuration(self.repository)
+        # Only this one goes before a rebase that is asked for.
+        if entries.get("pull.ff", "").lower() == "only":
+            return "pull.ff", "only"
         branch = branch_of(read_status(self.git, self.repository, self.cancel))
         keys = [key for key in (f"branch.{branch}.rebase", "pull.rebase") if key in entries]
         value = entries[keys[0]].lower() if keys else "false"
         if value not in git_config.FALSE_VALUES:
             return keys[0], value
-        for key in ("pull.ff", "merge.ff"):
-            if key in entries:
-                return (key, "only") if entries[key].lower() == "only" else ("", "")
+        if "pull.ff" not in entries and entries.get("merge.ff", "").lower() == "only":
+            return "merge.ff", "only"
         return "", ""
 
     def _has_parted(self, upstream: Revision) -> bool:
