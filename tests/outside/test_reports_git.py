@@ -186,6 +186,27 @@ async def test_every_line_of_a_hunk_is_staged_whatever_its_header_counts(
 
 
 @pytest.mark.reported("robertpiosik/CodeWebChat#285")
+@pytest.mark.parametrize("counts", ["-1,5 +1,7", "-1,6 +1,8", "-1,4 +1,6", "-1,3 +1,6", "-1,999999999 +1,1"])
+async def test_the_names_of_the_next_file_are_no_lines_of_a_hunk(counts: str, repository: Made) -> None:
+    repository.commit("first", {"a.txt": "1\n2\n3\n4\n5\n", "b.txt": "one\n"})
+    hunk = f"--- a/a.txt\n+++ b/a.txt\n@@ {counts} @@\n 1\n 2\n+new\n+newer\n 3\n 4\n"
+    other = "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-one\n+two\n"
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("stage_files", patch=hunk + other)
+    assert not answer.startswith("failed"), answer
+    assert repository.git("show", ":a.txt") == "1\n2\nnew\nnewer\n3\n4\n5\n"
+    assert repository.git("show", ":b.txt") == "two\n"
+
+
+@pytest.mark.reported("robertpiosik/CodeWebChat#285")
+async def test_a_count_of_too_many_digits_is_no_defect(repository: Made) -> None:
+    repository.commit("first", {"a.txt": "1\n"})
+    patch = f"--- a/a.txt\n+++ b/a.txt\n@@ -1,{'9' * 5000} +1 @@\n-1\n+2\n"
+    async with serving(repository.path, "--write") as ask:
+        assert "corrupt patch" in await ask("stage_files", patch=patch)
+
+
+@pytest.mark.reported("robertpiosik/CodeWebChat#285")
 async def test_every_line_of_a_new_file_is_committed_whatever_a_header_counts(repository: Made) -> None:
     repository.commit("first")
     patch = "--- /dev/null\n+++ b/foo.txt\n@@ -0,0 +1,2 @@\n+this\n+is\n+an\n+example\n"
@@ -196,15 +217,32 @@ async def test_every_line_of_a_new_file_is_committed_whatever_a_header_counts(re
 
 @pytest.mark.reported("robertpiosik/CodeWebChat#285")
 @pytest.mark.parametrize("counts", ["-1,2 +1,3", "-1,3 +1,5", "-1 +1,2"])
-async def test_a_line_that_lost_its_space_ends_no_hunk(counts: str, repository: Made) -> None:
-    repository.commit("first", {"a.txt": "1\n2\n3\n", "b.txt": "1\n"})
-    repository.write("a.txt", "1\nnew\n2\nnewer\n3\n")
-    hunk = f"--- a/a.txt\n+++ b/a.txt\n@@ {counts} @@\n 1\n+new\n2\n+newer\n 3\n"
+@pytest.mark.parametrize(
+    "torn",
+    [" 1\n+new\n2\n+newer\n 3\n", " 1\n+new\n 2\n3\n+newer\n 4\n", " 1\n+new\n 2\n3\n4\n+newer\n 5\n"],
+    ids=["first", "behind what is counted", "two"],
+)
+async def test_a_line_that_lost_its_space_ends_no_hunk(torn: str, counts: str, repository: Made) -> None:
+    repository.commit("first", {"a.txt": "1\n2\n3\n4\n5\n", "b.txt": "1\n"})
+    hunk = f"--- a/a.txt\n+++ b/a.txt\n@@ {counts} @@\n{torn}"
     other = "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-1\n+one\n"
     async with serving(repository.path, "--write") as ask:
         answer = await ask("stage_files", patch=hunk + other)
-    assert answer.startswith("failed: "), answer
+    assert answer.startswith("failed: Line "), answer
     assert repository.git("diff", "--cached") == ""
+
+
+@pytest.mark.reported("robertpiosik/CodeWebChat#285")
+@pytest.mark.parametrize("behind", ["-- \n2.39.5\n\n", "\n", "-- \n"], ids=["version", "empty", "signature"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+async def test_what_stands_behind_a_patch_is_no_part_of_it(end: str, behind: str, repository: Made) -> None:
+    repository.commit("first", {"a.txt": f"one{end}last"})
+    missing = "\\ No newline at end of file\n"
+    hunk = f"@@ -1,2 +1,2 @@\n one{end}-last\n{missing}+end\n{missing}"
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("stage_files", patch=f"--- a/a.txt\n+++ b/a.txt\n{hunk}{behind.replace(chr(10), end)}")
+    assert not answer.startswith("failed"), answer
+    assert repository.git("show", ":a.txt") == f"one{end}end"
 
 
 @pytest.mark.reported("robertpiosik/CodeWebChat#285")

@@ -7,7 +7,8 @@ patch by hand miscounts, and leaves out the carriage returns that no answer show
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.errors import Invalid, quote
@@ -19,14 +20,34 @@ __all__ = ["encode_patch"]
 
 # What an answer shows in the place of bytes that are no UTF-8.
 _REPLACEMENT = "\ufffd"
-_HUNK = re.compile(r"@@ -(?P<old>\d+)(?:,(?P<old_count>\d+))? \+(?P<new>\d+)(?:,(?P<new_count>\d+))? @@")
-# What stands before the name of whoever made a mail of the patch.
+_HUNK = re.compile(
+    r"@@ -(?P<old>[0-9]{1,9})(?:,(?P<old_count>[0-9]{1,9}))? \+(?P<new>[0-9]{1,9})(?:,(?P<new_count>[0-9]{1,9}))? @@"
+)
+# What stands before the name of whoever made a mail of the patch, and mostly the version of their git.
 _SIGNATURE = "-- "
+_VERSION = re.compile(r"[0-9]+\.[0-9]")
+# With what begins that is no line of a hunk, whatever stands behind it.
+_HEADERS = re.compile(
+    r"@@ |diff |Index: |index |From [0-9a-f]{40} |commit [0-9a-f]{7}|---\r?$|GIT binary patch|```|\*\*\* "
+)
 # Systems bound the length of a command.
 _MAX_NAMES_OF_COMMAND = 200
 _BODY_SIGNS = ("", " ", "+", "-", "\\")
 _OLD_SIGNS = (" ", "-", "")
 _NEW_SIGNS = (" ", "+", "")
+
+
+class _Hunk(NamedTuple):
+    """A hunk of a patch.
+
+    Attributes:
+        start: the number of the first line behind its header.
+        end: the number of the line behind its last one.
+    """
+
+    header: re.Match[str]
+    start: int
+    end: int
 
 
 def encode_patch(git: Git, repository: Repository, text: str, cancel: CancelToken) -> bytes:
@@ -40,12 +61,17 @@ def encode_patch(git: Git, repository: Repository, text: str, cancel: CancelToke
             f"The `patch` has {quote(_REPLACEMENT)}, which stands for bytes that are no UTF-8.",
             "Stage the whole file: name it in `paths`.",
         )
-    # An empty line may have lost the space before it.
-    lines = [" \r" if line == "\r" else line for line in text.removesuffix("\n").split("\n")]
-    lines = _correct_counts(lines)
+    lines = text.removesuffix("\n").split("\n")
+    hunks = _read_hunks(lines)
+    for hunk in hunks:
+        lines[hunk.start - 1] = _count_lines(hunk, lines)
+        for number in range(hunk.start, hunk.end):
+            # An empty line may have lost the space before it.
+            if lines[number] == "\r":
+                lines[number] = " \r"
     patch = _join(lines)
     if b"\r" not in patch and _changes_crlf_files(git, repository, patch, cancel):
-        return _join(_return_carriages(lines))
+        return _join(_return_carriages(lines, hunks))
     return patch
 
 
@@ -53,66 +79,117 @@ def _join(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def _correct_counts(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a patch with headers of hunks that count what follows them."""
-    corrected = list(lines)
+def _read_hunks(lines: Sequence[str]) -> list[_Hunk]:
+    """Return the hunks of a patch, each as long as its header says, or else as its lines go on.
+
+    Raises:
+        Invalid: a line that is none of a hunk stands in one.
+    """
+    hunks: list[_Hunk] = []
     for number, line in enumerate(lines):
         header = _HUNK.match(line)
-        if header and not _is_counted_well(header, lines, number + 1):
-            body = _read_body(lines, number + 1)
-            old = sum(line[:1] in _OLD_SIGNS for line in body)
-            new = sum(line[:1] in _NEW_SIGNS for line in body)
-            corrected[number] = f"@@ -{header['old']},{old} +{header['new']},{new} @@{line[header.end() :]}"
-    return corrected
+        if header is None:
+            continue
+        start = number + 1
+        end = _find_counted_end(header, lines, start)
+        is_counted_well = end is not None and _is_end(lines, end)
+        if end is None or not is_counted_well:
+            end = _find_last_end(lines, start)
+        _refuse_torn_hunk(lines, end, is_counted_well)
+        hunks.append(_Hunk(header, start, end))
+    return hunks
 
 
-def _is_counted_well(header: re.Match[str], lines: Sequence[str], start: int) -> bool:
-    """Whether a hunk ends where its header says."""
+def _count_lines(hunk: _Hunk, lines: Sequence[str]) -> str:
+    """Return the header of a hunk with the numbers of its lines."""
+    signs = [_read_sign(line) for line in lines[hunk.start : hunk.end]]
+    old = sum(sign in _OLD_SIGNS for sign in signs)
+    new = sum(sign in _NEW_SIGNS for sign in signs)
+    header = hunk.header
+    return f"@@ -{header['old']},{old} +{header['new']},{new} @@{header.string[header.end() :]}"
+
+
+def _read_sign(line: str) -> str:
+    """Return with what a line of a hunk begins; empty for one of which nothing is left but its end."""
+    return line.removesuffix("\r")[:1]
+
+
+def _find_counted_end(header: re.Match[str], lines: Sequence[str], start: int) -> int | None:
+    """Return where a hunk ends if its header counts its lines; None if so many are not there."""
     old = int(header["old_count"] or 1)
     new = int(header["new_count"] or 1)
     number = start
-    while number < len(lines) and (old > 0 or new > 0):
-        old -= lines[number][:1] in _OLD_SIGNS
-        new -= lines[number][:1] in _NEW_SIGNS
+    while old > 0 or new > 0:
+        if number == len(lines) or _read_sign(lines[number]) not in _BODY_SIGNS or _names_one_file(lines, number):
+            return None
+        old -= _read_sign(lines[number]) in _OLD_SIGNS
+        new -= _read_sign(lines[number]) in _NEW_SIGNS
         number += 1
     if old or new:
-        return False
-    remaining = lines[number : _find_end(lines, number)]
-    return not any(remaining) or remaining[0] == _SIGNATURE
+        return None
+    while number < len(lines) and lines[number].startswith("\\"):
+        number += 1
+    return number
 
 
-def _read_body(lines: Sequence[str], start: int) -> Sequence[str]:
-    """Return the lines of a hunk up to the next header, without the empty ones at its end.
+def _is_end(lines: Sequence[str], number: int) -> bool:
+    """Whether no more lines of a hunk stand where its header lets it end."""
+    remaining = [line.removesuffix("\r") for line in lines[number : _find_end(lines, number)]]
+    return not any(remaining) or remaining == [_SIGNATURE]
+
+
+def _find_last_end(lines: Sequence[str], start: int) -> int:
+    """Return where the lines of a hunk end, without the empty ones behind it."""
+    end = _find_end(lines, start)
+    while end > start and not _read_sign(lines[end - 1]):
+        end -= 1
+    return end
+
+
+def _refuse_torn_hunk(lines: Sequence[str], end: int, is_counted_well: bool) -> None:
+    """Check that behind the end of a hunk there are no more lines of it, which git would pass over.
 
     Raises:
-        Invalid: others follow behind a line that is none of a hunk.
+        Invalid: there are, behind a line that is none of a hunk.
     """
-    end = _find_end(lines, start)
-    is_torn = end < len(lines) and lines[end][:1] not in _BODY_SIGNS and not _HUNK.match(lines[end])
-    if is_torn and _is_in_hunk(lines, end + 1) and lines[end + 1]:
-        raise Invalid(
-            f"Line {end + 1} of the `patch` begins with none of a space, `+` and `-`.",
-            "Put a space before each line that stays as it is.",
-        )
-    while end > start and not lines[end - 1]:
-        end -= 1
-    return lines[start:end]
+    signs = ("+", "-") if is_counted_well else ("+", "-", " ")
+    torn = end
+    while torn < len(lines) and not _read_sign(lines[torn]):
+        torn += 1
+    number = torn
+    while number < len(lines) and not _is_header(lines, number):
+        if number > torn and _read_sign(lines[number]) in signs:
+            raise Invalid(
+                f"Line {torn + 1} of the `patch` begins with none of a space, `+` and `-`.",
+                "Put a space before each line that stays as it is.",
+            )
+        number += 1
 
 
 def _find_end(lines: Sequence[str], start: int) -> int:
     """Return the number of the first line that is not in the hunk whose lines begin at `start`."""
     end = start
-    while _is_in_hunk(lines, end):
+    while end < len(lines) and _read_sign(lines[end]) in _BODY_SIGNS and not _is_header(lines, end):
         end += 1
     return end
 
 
-def _is_in_hunk(lines: Sequence[str], number: int) -> bool:
-    """Whether a line may be one of a hunk: the names of the next file begin like lines that were changed."""
-    if number >= len(lines) or lines[number][:1] not in _BODY_SIGNS:
-        return False
+def _is_header(lines: Sequence[str], number: int) -> bool:
+    """Whether something else than a line of a hunk begins: names of files begin like lines that were changed."""
     names = [line[:4] for line in lines[number : number + 2]]
-    return names != ["--- ", "+++ "] or number + 2 >= len(lines) or not _HUNK.match(lines[number + 2])
+    if names == ["--- ", "+++ "]:
+        return number + 2 < len(lines) and bool(_HUNK.match(lines[number + 2]))
+    if lines[number].removesuffix("\r") == _SIGNATURE:
+        return number + 1 < len(lines) and bool(_VERSION.match(lines[number + 1]))
+    return bool(_HEADERS.match(lines[number]))
+
+
+def _names_one_file(lines: Sequence[str], number: int) -> bool:
+    """Whether two lines name a file before and after a change, rather than be changed themselves."""
+    if not _is_header(lines, number) or not lines[number].startswith("--- "):
+        return False
+    old, new = (line[4:].rstrip("\r").split("\t")[0] for line in lines[number : number + 2])
+    return "/dev/null" in (old, new) or old.removeprefix("a/") == new.removeprefix("b/")
 
 
 def _changes_crlf_files(git: Git, repository: Repository, patch: bytes, cancel: CancelToken) -> bool:
@@ -126,14 +203,12 @@ def _changes_crlf_files(git: Git, repository: Repository, patch: bytes, cancel: 
     return len(entries) == len(set(names)) and all(entry.startswith("i/crlf ") for entry in entries)
 
 
-def _return_carriages(lines: Sequence[str]) -> list[str]:
+def _return_carriages(lines: Sequence[str], hunks: Iterable[_Hunk]) -> list[str]:
     """Return the lines of a patch, those of hunks with a carriage return unless no line end follows them."""
-    returned: list[str] = []
-    is_in_hunk = False
-    for number, line in enumerate(lines):
-        is_in_hunk = bool(_HUNK.match(line)) or (is_in_hunk and _is_in_hunk(lines, number))
-        has_line_end = not "".join(lines[number + 1 : number + 2]).startswith("\\")
-        if is_in_hunk and has_line_end and not line.startswith(("@", "\\")):
-            line += "\r"
-        returned.append(line)
+    returned = list(lines)
+    for hunk in hunks:
+        for number in range(hunk.start, hunk.end):
+            has_line_end = not "".join(lines[number + 1 : number + 2]).startswith("\\")
+            if has_line_end and not lines[number].startswith("\\"):
+                returned[number] += "\r"
     return returned
