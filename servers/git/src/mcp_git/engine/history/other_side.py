@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -134,48 +134,66 @@ def _describe_pair(oid: str, other: str, digits: int, patches: Mapping[str, Patc
     return f"{pair} ({difference})" if difference else pair
 
 
-@dataclass
-class _ComparedCommit:
+class _ComparedCommit(NamedTuple):
     """A commit whose lines are looked for.
 
     Attributes:
         lines: those with a letter or a digit, without their white space.
         shown_lines: its lines as they are shown.
-        holders: by the hash of each other commit that has some of the lines, newest first, which it has.
     """
 
     oid: str
     lines: PatchLines
     shown_lines: PatchLines
-    holders: dict[str, PatchLines] = field(default_factory=dict[str, PatchLines])
 
-    def add_holder(self, oid: str, lines: PatchLines) -> None:
-        common = lines & self.lines
-        if common:
-            self.holders[oid] = common
 
-    @property
-    def common_lines(self) -> PatchLines:
-        """The lines that the other commits have, all taken together."""
-        total: PatchLines = Counter()
-        for lines in self.holders.values():
-            total.update(lines)
-        return self.lines & total
+@dataclass
+class _OtherLines:
+    """Which of the lines that are looked for the other commits have: each is kept once, however many look for it.
 
-    @property
-    def common_share(self) -> Fraction:
-        return Fraction(self.common_lines.total(), self.lines.total())
+    Attributes:
+        line_counts: by the hash of each other commit, newest first, how many lines it has in all.
+    """
 
-    def choose_holders(self) -> list[str]:
-        """Return the few commits that have most of its lines, and one more if these have not all that are found."""
-        missing = self.common_lines
-        holders = dict(self.holders)
+    line_counts: dict[str, int] = field(default_factory=dict[str, int])
+    _total: PatchLines = field(default_factory=Counter[str])
+    _counts_of_line: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+
+    def add(self, oid: str, lines: PatchLines, wanted: Set[str]) -> None:
+        self.line_counts[oid] = lines.total()
+        for line in lines.keys() & wanted:
+            self._total[line] += lines[line]
+            self._counts_of_line.setdefault(line, {})[oid] = lines[line]
+
+    def find_common(self, lines: PatchLines) -> PatchLines:
+        """Return which of some lines the other commits have, all taken together."""
+        return lines & self._total
+
+    def choose_holders(self, lines: PatchLines) -> list[str]:
+        """Return the few commits that have most of some lines, and one more if these have not all that are found."""
+        missing = self.find_common(lines)
         chosen: list[str] = []
         while missing and len(chosen) <= _MAX_HOLDERS:
-            best = max(holders, key=lambda oid: (missing & holders[oid]).total())
+            counts = self._count_held(missing, chosen)
+            # Of those that have as many, the newest.
+            best = max(filter(counts.__contains__, self.line_counts), key=counts.__getitem__)
             chosen.append(best)
-            missing -= holders.pop(best)
+            missing -= Counter({line: self._counts_of_line[line].get(best, 0) for line in missing})
         return chosen
+
+    def has_others(self, oid: str, lines: PatchLines) -> bool:
+        """Whether a commit has more than what it has of some lines."""
+        return self.line_counts[oid] > self._count_held(self.find_common(lines), [])[oid]
+
+    def _count_held(self, lines: PatchLines, passed_over: Sequence[str]) -> Counter[str]:
+        """Return by its hash how many of some lines each commit has, without a few commits."""
+        counts: Counter[str] = Counter()
+        for line, number in lines.items():
+            for oid, other_number in self._counts_of_line[line].items():
+                counts[oid] += min(number, other_number)
+        for oid in passed_over:
+            del counts[oid]
+        return counts
 
 
 @dataclass
@@ -190,9 +208,8 @@ class _LineComparison:
     repository: Repository
     digits: int
     cancel: CancelToken
-    _commits: dict[str, _ComparedCommit] = field(default_factory=dict[str, _ComparedCommit])
-    _commits_of_line: dict[str, list[_ComparedCommit]] = field(default_factory=dict[str, list[_ComparedCommit]])
-    _line_counts: dict[str, int] = field(default_factory=dict[str, int])
+    _commits: list[_ComparedCommit] = field(default_factory=list[_ComparedCommit])
+    _others: _OtherLines = field(default_factory=_OtherLines)
     _unread: int = 0
 
     def read_own(self, oids: Sequence[str]) -> None:
@@ -202,30 +219,17 @@ class _LineComparison:
             self._unread -= 1
             words = _select_words(lines)
             if words:
-                self._add(_ComparedCommit(oid, words, lines))
-
-    def _add(self, commit: _ComparedCommit) -> None:
-        self._commits[commit.oid] = commit
-        for line in commit.lines:
-            self._commits_of_line.setdefault(line, []).append(commit)
+                self._commits.append(_ComparedCommit(oid, words, lines))
 
     def read_others(self, oids: Sequence[str]) -> None:
         """Look for the lines in other commits, which are given newest first."""
         if not self._commits:
             return
+        wanted: set[str] = set()
+        for commit in self._commits:
+            wanted.update(commit.lines)
         for oid, lines in self._stream(oids[:_MAX_OTHERS]):
-            words = _select_words(lines)
-            self._line_counts[oid] = words.total()
-            self._add_other(oid, words)
-
-    def _add_other(self, oid: str, words: PatchLines) -> None:
-        common_lines = words.keys() & self._commits_of_line.keys()
-        holder = Counter({line: words[line] for line in common_lines})
-        commits: dict[str, _ComparedCommit] = {}
-        for line in common_lines:
-            commits.update({commit.oid: commit for commit in self._commits_of_line[line]})
-        for commit in commits.values():
-            commit.add_holder(oid, holder)
+            self._others.add(oid, _select_words(lines), wanted)
 
     def _stream(self, oids: Sequence[str]) -> Iterator[tuple[str, PatchLines]]:
         """Return hash and lines of each commit, passing over one for which a run of git has no room."""
@@ -251,40 +255,45 @@ class _LineComparison:
         """
         facts: list[str] = []
         unread: list[str] = []
-        if self._commits and self._line_counts:
+        read_count = len(self._others.line_counts)
+        if self._commits and read_count:
             facts.append(f"{self._describe_found(name, noun)} (but for white space, merges and lines without words)")
         if self._unread and other_count:
             unread.append(f"{count(self._unread, 'commit')} here")
-        if self._commits and len(self._line_counts) < other_count:
-            unread.append(f"all but {count(len(self._line_counts), 'commit')} of {name}")
+        if self._commits and read_count < other_count:
+            unread.append(f"all but {count(read_count, 'commit')} of {name}")
         if unread:
             facts.append(f"lines not compared: {', '.join(unread)}")
         return facts
 
     def _describe_found(self, name: str, noun: str) -> str:
         commits = f"the {count(len(self._commits), noun)} not picked"
-        found = [commit for commit in self._commits.values() if commit.holders]
+        found = [commit for commit in self._commits if self._others.find_common(commit.lines)]
         if found:
             return f"of {commits}, commits of {name} have {self._list_found(found)}"
         return f"no commit of {name} adds or removes a line of {commits}"
 
     def _list_found(self, commits: Sequence[_ComparedCommit]) -> str:
         """Return how many lines of each commit the others have, beginning with those of which they have most."""
-        commits = sorted(commits, key=lambda commit: -commit.common_share)
+        commits = sorted(commits, key=lambda commit: -self._find_share(commit))
         items = [self._describe_commit(commit) for commit in commits[:_MAX_NAMED]]
         hidden = len(commits) - len(items)
         if hidden:
-            percent = math.ceil(commits[_MAX_NAMED].common_share * 100)
+            percent = math.ceil(self._find_share(commits[_MAX_NAMED]) * 100)
             items.append(f"at most {percent} % of the lines of {hidden:,} more")
         without_lines = len(self._commits) - len(commits)
         if without_lines:
             items.append(f"no line of {without_lines:,}")
         return ", ".join(items)
 
+    def _find_share(self, commit: _ComparedCommit) -> Fraction:
+        """Return how much of a commit the others have."""
+        return Fraction(self._others.find_common(commit.lines).total(), commit.lines.total())
+
     def _describe_commit(self, commit: _ComparedCommit) -> str:
         """Return how many lines of a commit the others have, and which have them."""
-        common = commit.common_lines
-        holders = commit.choose_holders()
+        common = self._others.find_common(commit.lines)
+        holders = self._others.choose_holders(commit.lines)
         named = holders[:_MAX_HOLDERS]
         places = ", ".join(oid[: self.digits] for oid in named)
         if len(holders) > len(named):
@@ -295,7 +304,7 @@ class _LineComparison:
             shown = Counter({texts[line]: number for line, number in common.items()})
             total = count(commit.lines.total(), "line")
             return f"{common.total():,} of {total} of {own_name} ({name_lines(shown, 1)} in {places})"
-        if any(self._line_counts[oid] > commit.holders[oid].total() for oid in named):
+        if any(self._others.has_others(oid, commit.lines) for oid in named):
             places += " beside others"
         lines = "the line" if common.total() == 1 else f"all {common.total():,} lines"
         return f"{lines} of {own_name} (in {places})"
