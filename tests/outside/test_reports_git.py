@@ -1743,6 +1743,10 @@ async def test_commits_that_are_left_on_no_branch_are_told(repository: Made) -> 
         answer = await ask("run_switch", rev="main")
         assert f"on no branch now: {tip} fourth and others before it; `create_branch` with rev={tip}" in answer, answer
         await ask("run_switch", rev=tip)
+        repository.write("b.txt", "stashed")
+        await ask("run_stash", action="push")
+        assert "on no branch now" in await ask("run_switch", rev="main")
+        await ask("run_switch", rev=tip)
         assert "no branch" not in await ask("create_branch", name="kept", switch=True)
         assert "no branch" not in await ask("run_switch", rev="main")
 

@@ -214,7 +214,8 @@ class CommitChanges:
         has_left = before.is_detached and before.has_commit and self.after.oid != before.oid
         if self.operation.command != "switch" or not has_left:
             return []
-        commits = self._list_commits([before.oid, "--not", "--all"])
+        # A stash keeps them too, but only until it is popped.
+        commits = self._list_commits([before.oid, "--not", "--branches", "--tags", "--remotes"])
         if not commits:
             return []
         tip = clip(escape_line_breaks(f"{commits[0].short_hash} {commits[0].subject}"), _MAX_ROW_BYTES)

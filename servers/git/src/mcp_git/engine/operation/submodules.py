@@ -45,7 +45,7 @@ def describe_left_behind(git: Git, layout: Layout, before: Status, after: Status
     if not paths:
         return []
     names = name_some([quote_path(path) for path in paths])
-    return [f"not moved with it, so a commit of it would take it back: {names}; the user can `git submodule update`"]
+    return [f"not moved with it, so a commit of it would undo that: {names}; the user can `git submodule update`"]
 
 
 def describe_taken_back(
