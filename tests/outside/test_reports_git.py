@@ -1674,6 +1674,22 @@ async def test_a_branch_comes_below_the_name_of_one_that_is_gone(
 
 
 @pytest.mark.reported("microsoft/vscode#67424")
+async def test_a_fetch_that_fails_names_what_it_had_pruned(repository: Made, tmp_path: Path) -> None:
+    repository.commit("first")
+    for words in (["branch", "gone"], ["tag", "latest"]):
+        repository.git(*words)
+    clone = _clone(repository, tmp_path)
+    was = clone.git("rev-parse", "--short=9", "origin/gone").strip()
+    repository.commit("second")
+    repository.git("branch", "-D", "gone")
+    repository.git("tag", "--force", "latest")
+    async with serving(clone.path, "--write", "--fetch", f"--remote-folder={tmp_path}") as ask:
+        answer = await ask("run_fetch", tags=True, prune=True)
+        assert answer.startswith("failed: ") and f"`gone origin/gone, was {was}`" in answer, answer
+        assert "changed" not in await ask("run_fetch", tags=True)
+
+
+@pytest.mark.reported("microsoft/vscode#67424")
 @pytest.mark.reported("scala-steward-org/scala-steward#1853")
 async def test_a_tag_that_was_moved_is_named_and_keeps_no_branch_from_coming(repository: Made, tmp_path: Path) -> None:
     repository.commit("first")

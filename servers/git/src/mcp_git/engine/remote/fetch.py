@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.concurrency.cancellation import CancelToken
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, Problem, quote
 from mcp_git.engine.history.commit_rows import shorten_hash
 from mcp_git.engine.history.cut_history import describe_boundary, list_boundary
 from mcp_git.engine.program.git import Git, GitFailed
@@ -32,6 +32,7 @@ __all__ = ["FetchRequest", "fetch"]
 
 _MAX_COMPARED = 20
 _MAX_ROWS = 200
+_MAX_ROWS_OF_FAILURE = 20
 _MAX_ROW_BYTES = 120
 
 
@@ -73,7 +74,13 @@ def fetch(
     remote = resolve_remote(git, policy, repository, name, cancel)
     _refuse_needless_options(git, repository, request)
     before = _list_refs(git, repository, remote, cancel)
-    output = _fetch_refs(git, repository, remote, request, cancel)
+    try:
+        output = _fetch_refs(git, repository, remote, request, cancel)
+    except Problem as problem:
+        rows = _describe_moves(git, repository, before, _list_refs(git, repository, remote, cancel), cancel)
+        if not rows:
+            raise
+        raise problem.reword(f"{problem.failure} All the same {_join_rows(rows)}.", problem.fix) from None
     after = _list_refs(git, repository, remote, cancel)
     rows = _describe_moves(git, repository, before, after, cancel)
     facts = [f"fetched from {remote.name}, {remote.address.display}"]
@@ -116,6 +123,14 @@ def _fetch_refs(git: Git, repository: Repository, remote: Remote, request: Fetch
     arguments.append(f"--deepen={request.deepen}")
     with git.writable_shallow_file(repository, cancel):
         return exchange(git, repository, remote, arguments, "upload-pack", refspecs, cancel)
+
+
+def _join_rows(rows: Sequence[str]) -> str:
+    """Return in one line what a fetch changed that then failed: one that prunes is not atomic."""
+    names = ", ".join(quote(row) for row in rows[:_MAX_ROWS_OF_FAILURE])
+    if len(rows) > _MAX_ROWS_OF_FAILURE:
+        names += f" and {len(rows) - _MAX_ROWS_OF_FAILURE:,} more"
+    return f"{count(len(rows), 'ref')} changed: {names}"
 
 
 def _list_refs(git: Git, repository: Repository, remote: Remote, cancel: CancelToken) -> dict[str, str]:
