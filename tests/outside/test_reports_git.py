@@ -199,11 +199,12 @@ async def test_the_names_of_the_next_file_are_no_lines_of_a_hunk(counts: str, re
 
 
 @pytest.mark.reported("robertpiosik/CodeWebChat#285")
-async def test_a_count_of_too_many_digits_is_no_defect(repository: Made) -> None:
+@pytest.mark.parametrize(("name", "counts"), [("a.txt", f"-1,{'9' * 5000} +1"), ("a\0.txt", "-1 +1")], ids=range(2))
+async def test_no_count_and_no_name_in_a_patch_is_a_defect(name: str, counts: str, repository: Made) -> None:
     repository.commit("first", {"a.txt": "1\n"})
-    patch = f"--- a/a.txt\n+++ b/a.txt\n@@ -1,{'9' * 5000} +1 @@\n-1\n+2\n"
+    patch = f"--- a/{name}\n+++ b/{name}\n@@ {counts} @@\n-1\n+2\n"
     async with serving(repository.path, "--write") as ask:
-        assert "corrupt patch" in await ask("stage_files", patch=patch)
+        assert (await ask("stage_files", patch=patch)).startswith("failed: git: ")
 
 
 @pytest.mark.reported("robertpiosik/CodeWebChat#285")
@@ -281,6 +282,19 @@ async def test_a_patch_without_carriage_returns_keeps_those_of_its_file(unstage:
         answer = await ask("stage_files", patch="--- a/b.txt\n+++ b/b.txt\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n")
         assert not answer.startswith("failed"), answer
     assert repository.git("show", ":b.txt") == "1\ntwo\n"
+
+
+@pytest.mark.reported("openclaw/openclaw#115943")
+async def test_each_file_of_a_patch_keeps_its_own_line_ends(repository: Made) -> None:
+    repository.commit("first", {"a b.txt": b"1\r\n2\r\n", "b.txt": "1\n2\n"})
+    changes = [f"--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n" for name in ("b.txt", "a b.txt")]
+    new = "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n"
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("stage_files", patch="".join([*changes, new]))
+    assert not answer.startswith("failed"), answer
+    expected = {"a b.txt": "1\r\ntwo\r\n", "b.txt": "1\ntwo\n", "new.txt": "new\n"}
+    for name, text in expected.items():
+        assert repository.git("show", f":{name}") == text
 
 
 @pytest.mark.reported("smorinlabs/agent-fork#29")

@@ -7,7 +7,7 @@ patch by hand miscounts, and leaves out the carriage returns that no answer show
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from mcp_batteries.concurrency.cancellation import CancelToken
@@ -41,11 +41,13 @@ class _Hunk(NamedTuple):
     """A hunk of a patch.
 
     Attributes:
+        names: those of its file before and after the change.
         start: the number of the first line behind its header.
         end: the number of the line behind its last one.
     """
 
     header: re.Match[str]
+    names: frozenset[str]
     start: int
     end: int
 
@@ -69,10 +71,10 @@ def encode_patch(git: Git, repository: Repository, text: str, cancel: CancelToke
             # An empty line may have lost the space before it.
             if lines[number] == "\r":
                 lines[number] = " \r"
-    patch = _join(lines)
-    if b"\r" not in patch and _changes_crlf_files(git, repository, patch, cancel):
-        return _join(_return_carriages(lines, hunks))
-    return patch
+    if "\r" not in text:
+        files = _list_crlf_files(git, repository, hunks, cancel)
+        lines = _return_carriages(lines, hunks, files)
+    return _join(lines)
 
 
 def _join(lines: Sequence[str]) -> bytes:
@@ -86,18 +88,29 @@ def _read_hunks(lines: Sequence[str]) -> list[_Hunk]:
         Invalid: a line that is none of a hunk stands in one.
     """
     hunks: list[_Hunk] = []
+    names: frozenset[str] = frozenset()
     for number, line in enumerate(lines):
         header = _HUNK.match(line)
         if header is None:
             continue
         start = number + 1
+        names = _read_names(lines, number) or names
         end = _find_counted_end(header, lines, start)
         is_counted_well = end is not None and _is_end(lines, end)
         if end is None or not is_counted_well:
             end = _find_last_end(lines, start)
         _refuse_torn_hunk(lines, end, is_counted_well)
-        hunks.append(_Hunk(header, start, end))
+        hunks.append(_Hunk(header, names, start, end))
     return hunks
+
+
+def _read_names(lines: Sequence[str], header: int) -> frozenset[str]:
+    """Return how the two lines above the header of a hunk name its file; nothing if it is not the first of the file."""
+    pair = lines[max(0, header - 2) : header]
+    if [line[:4] for line in pair] != ["--- ", "+++ "]:
+        return frozenset()
+    old, new = (line[4:].split("\t")[0] for line in pair)
+    return frozenset({old.removeprefix("a/"), new.removeprefix("b/")} - {"/dev/null"})
 
 
 def _count_lines(hunk: _Hunk, lines: Sequence[str]) -> str:
@@ -192,21 +205,25 @@ def _names_one_file(lines: Sequence[str], number: int) -> bool:
     return "/dev/null" in (old, new) or old.removeprefix("a/") == new.removeprefix("b/")
 
 
-def _changes_crlf_files(git: Git, repository: Repository, patch: bytes, cancel: CancelToken) -> bool:
-    """Whether all lines of the files of a patch end with a carriage return in the index."""
-    output = git.run(repository, ["apply", "--numstat", "-z", "-"], cancel, stdin=patch, exit_codes=(0, 1, 128))
-    names = [record.split("\t", 2)[-1] for record in split_names(output.stdout)]
+def _list_crlf_files(git: Git, repository: Repository, hunks: Iterable[_Hunk], cancel: CancelToken) -> Set[str]:
+    """Return the files of some hunks all of whose lines end with a carriage return in the index."""
+    names: set[str] = set()
+    for hunk in hunks:
+        # No name of a file has a NUL, and no command can.
+        names.update(name for name in hunk.names if "\0" not in name)
     if not 0 < len(names) <= _MAX_NAMES_OF_COMMAND:
-        return False
-    listed = git.run(repository, ["ls-files", "--eol", "-z", "--", *names], cancel, exit_codes=(0, 128))
-    entries = split_names(listed.stdout)
-    return len(entries) == len(set(names)) and all(entry.startswith("i/crlf ") for entry in entries)
+        return frozenset()
+    output = git.run(repository, ["ls-files", "--eol", "-z", "--", *sorted(names)], cancel, exit_codes=(0, 128))
+    entries = [entry.split("\t", 1) for entry in split_names(output.stdout)]
+    return {name for description, name in entries if description.startswith("i/crlf ")}
 
 
-def _return_carriages(lines: Sequence[str], hunks: Iterable[_Hunk]) -> list[str]:
-    """Return the lines of a patch, those of hunks with a carriage return unless no line end follows them."""
+def _return_carriages(lines: Sequence[str], hunks: Iterable[_Hunk], files: Set[str]) -> list[str]:
+    """Return the lines of a patch, those of some files with a carriage return unless no line end follows them."""
     returned = list(lines)
     for hunk in hunks:
+        if hunk.names.isdisjoint(files):
+            continue
         for number in range(hunk.start, hunk.end):
             has_line_end = not "".join(lines[number + 1 : number + 2]).startswith("\\")
             if has_line_end and not lines[number].startswith("\\"):
