@@ -83,6 +83,14 @@ def test_an_encoding_is_told_and_kept(text: str, codec: str, name: str, bom: boo
         "Price £5, 1½ off – see § 4\n",
         "Er sagte „Größe“\n",
         "São Paulo, coração\n",
+        "area 12 m², volume 3 m³\n" * 3,
+        "dijo «hola», dijo «adios»\n",
+        "Mª José; ¿Que hora es?\n",
+        "Windows®\n" * 3,
+        "Product¹ and note²\n" * 3,
+        "".join(f"{number},Tromsø\n" for number in range(30)),
+        "".join(f"{number},niño,naïve\n" for number in range(30)),
+        "".join(f"{number} août, forêt\n" for number in range(30)),
     ],
 )
 def test_few_western_letters_and_signs_are_taken_for_no_others(text: str) -> None:

@@ -70,6 +70,8 @@ _WESTERN_END = re.compile(rb"[A-Za-z][\xdf-\xe1\xe3-\xf4]\Z")
 _SHORT_SAMPLE_BYTES = 16
 # Those of other alphabets than the Latin stand in words of their own; `µ` is a sign.
 _LETTER_BESIDE_PLAIN = re.compile(rb"(?<=[A-Za-z])[^\x00-\x7f\xb5]|[^\x00-\x7f\xb5](?=[A-Za-z])")
+# Signs such as `³`, `ª` and `«` are letters in other encodings than the Western, and stand at the ends of words.
+_TELLING_LETTER = re.compile(rb"(?<=[A-Za-z])[\xc0-\xff]|[\xc0-\xff](?=[A-Za-z])|(?<=[A-Za-z])[\xa1-\xbf](?=[A-Za-z])")
 _BETWEEN_WORDS = re.compile(rb'[\s,;<>"=]+')
 # The detector's for what a text says of itself; letters alone give none so much.
 _DECLARED_LIKELIHOOD = 0.9
@@ -185,12 +187,12 @@ def _detect_legacy(sample: bytes) -> Encoding | None:
 
 def _detect_alphabet(sample: bytes) -> str:
     """Return the encoding that the letters speak for, of whatever alphabet, or the ideographs."""
-    words = [word for word in _BETWEEN_WORDS.split(sample) if not word.isascii()]
+    words = _foreign_words(sample)
     if sum(map(_has_both_letters, words)) > len(words) / 2:
         ranked = _rank_encodings(sample, (*_LATIN, *_OLDER_LATIN, *_IDEOGRAPHS))
     else:
-        # In a log or a program, plain words and a few that come again and again would outweigh all others.
-        telling = b"\n".join((*_declarations(sample), b" ".join(dict.fromkeys(words))))
+        # In a log or a program, plain words would outweigh all others.
+        telling = b"\n".join((*_declarations(sample), b" ".join(words)))
         ranked = _rank_encodings(telling, _DETECTABLE)
     name = next(iter(ranked), "cp1252")
     if name != "cp949" or not can_decode(sample, "gb18030"):
@@ -204,15 +206,16 @@ def _detect_alphabet(sample: bytes) -> str:
 def _detect_latin(sample: bytes) -> str:
     """Return the encoding of accented letters among plain ones: the Western one unless much speaks for another.
 
-    The fewer letters are others in it, the less they tell: they may be a name. Signs such as `½` tell nothing.
+    The fewer letters are others in it, the less they tell: they may be a name, which may be on every line.
     """
     likelihoods = _rank_encodings(sample, _LATIN)
     best = next(iter(likelihoods), "cp1252")
     if likelihoods.get(best, 0) >= _DECLARED_LIKELIHOOD:
         return best
-    western_text = sample.decode("cp1252", "replace")
-    best_text = sample.decode(best, "replace")
-    letters = [match.start() for match in _LETTER_BESIDE_PLAIN.finditer(sample)]
+    words = b" ".join(_foreign_words(sample))
+    western_text = words.decode("cp1252", "replace")
+    best_text = words.decode(best, "replace")
+    letters = [match.start() for match in _TELLING_LETTER.finditer(words)]
     different = sum(western_text[at] != best_text[at] for at in letters)
     if not different:
         return "cp1252"
@@ -235,6 +238,11 @@ def _rank_encodings(sample: bytes, names: Sequence[str]) -> dict[str, float]:
         if result["encoding"] is not None:
             likelihoods[result["encoding"]] = result["confidence"]
     return likelihoods
+
+
+def _foreign_words(sample: bytes) -> list[bytes]:
+    """Return the words with other characters than plain ones, each once: one may be on every line of a log."""
+    return list(dict.fromkeys(word for word in _BETWEEN_WORDS.split(sample) if not word.isascii()))
 
 
 def _has_both_letters(word: bytes) -> bool:
