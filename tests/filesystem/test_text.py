@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import math
+import random
 import subprocess
 import sys
 
@@ -116,6 +118,30 @@ def test_a_word_that_is_on_all_lines_of_a_log_is_told(word: str, codec: str, cou
 def test_binary_is_no_text(data: bytes) -> None:
     assert decode(data) is None
     assert detect_encoding(data) is None
+
+
+_RANDOM = random.Random(7)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bytes(_RANDOM.randrange(0x20, 0x100) for _ in range(2000)),
+        bytes(round(128 + 90 * math.sin(sample / 7)) for sample in range(2000)),
+        bytes(round(_RANDOM.gauss(128, 16)) for _ in range(2000)),
+        b"P5\n640 480\n255\n" + bytes(round(180 + 40 * math.sin(at / 90) + _RANDOM.gauss(0, 6)) for at in range(2000)),
+        b"P6\n640 480\n255\n" + bytes(round(_RANDOM.gauss((200, 150, 90)[at % 3], 12)) for at in range(2000)),
+    ],
+    ids=["noise", "tone", "speech", "grey picture", "picture"],
+)
+def test_samples_of_sounds_and_pictures_are_no_text(data: bytes) -> None:
+    assert detect_encoding(data) is None
+
+
+@pytest.mark.parametrize("codec", ["cp437", "cp866"])
+def test_a_tree_drawn_with_old_frames_is_text(codec: str) -> None:
+    tree = "│   ├───main.py\n│   └───data\n" * 60
+    assert detect_encoding(tree.encode(codec)) is not None
 
 
 @pytest.mark.parametrize(

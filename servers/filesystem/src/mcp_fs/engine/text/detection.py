@@ -55,6 +55,14 @@ NARROWER_NAMES = {
     "euc_jis_2004": ("euc_jp",),
     "gb18030": ("gbk",),
 }
+# Those of scripts in which no blanks part the words.
+_WITHOUT_BLANKS = ("cp874", *_IDEOGRAPHS)
+# Text with so many characters beyond ASCII has more than three times as much, and nothing else so much.
+_MIN_LIKELIHOOD = 0.04
+_MIN_DISTINCT_BYTES = 32
+_MIN_FOREIGN_SHARE = 0.25
+_WITHOUT_WORDS = re.compile(rb"[\x80-\xff]{300}")
+_ASCII = bytes(range(128))
 # How much more likely than cp1252 another encoding must be, over how many letters are others in it.
 _EXCESS_OVER_WESTERN = 0.6
 _CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
@@ -180,13 +188,13 @@ def _detect_legacy(sample: bytes) -> Encoding | None:
         name = _detect_latin(sample)
     else:
         name = _detect_alphabet(sample)
-    if name == "cp1252" and not can_decode(sample, name):
+    if name is None or (name == "cp1252" and not can_decode(sample, name)):
         return None
     return Encoding(_narrow_name(name, sample))
 
 
-def _detect_alphabet(sample: bytes) -> str:
-    """Return the encoding that the letters speak for, of whatever alphabet, or the ideographs."""
+def _detect_alphabet(sample: bytes) -> str | None:
+    """Return the encoding that the letters speak for, of whatever alphabet, or the ideographs; None for no text."""
     words = _foreign_words(sample)
     if sum(map(_has_both_letters, words)) > len(words) / 2:
         ranked = _rank_encodings(sample, (*_LATIN, *_OLDER_LATIN, *_IDEOGRAPHS))
@@ -195,12 +203,25 @@ def _detect_alphabet(sample: bytes) -> str:
         telling = b"\n".join((*_declarations(sample), b" ".join(words)))
         ranked = _rank_encodings(telling, _DETECTABLE)
     name = next(iter(ranked), "cp1252")
+    if _looks_measured(sample, name, ranked.get(name, 0)):
+        return None
     if name != "cp949" or not can_decode(sample, "gb18030"):
         return name
     text = sample.decode(name, "replace")
     if len(_IDEOGRAPH.findall(text)) > _KOREAN_IDEOGRAPH_SHARE * len(_BEYOND_ASCII.findall(text)):
         return "gb18030"  # the same two-byte codes
     return name
+
+
+def _looks_measured(sample: bytes, name: str, likelihood: float) -> bool:
+    """Return whether bytes are samples of a sound or a picture rather than text, even in the likeliest encoding."""
+    beyond_ascii = sample.translate(None, _ASCII)
+    # Frames and bars, of which older programs drew tables, look like no letters either, but they are few.
+    if len(set(beyond_ascii)) < _MIN_DISTINCT_BYTES or len(beyond_ascii) < _MIN_FOREIGN_SHARE * len(sample):
+        return False
+    if likelihood < _MIN_LIKELIHOOD:
+        return True
+    return name not in _WITHOUT_BLANKS and _WITHOUT_WORDS.search(sample) is not None
 
 
 def _detect_latin(sample: bytes) -> str:
