@@ -698,3 +698,12 @@ async def test_what_is_nearly_the_old_text_is_told_as_left(tmp_path: Path) -> No
     for replacements, by in (({"Acm": "x"}, "word"), ({"Acme.Cloud": "x"}, "regex")):
         _, told = await call(tmp_path, "replace_text", **{**ask, "replacements": replacements}, by=by)
         assert "left as" not in told
+
+
+def _substitute(text: str, old: str, new: str, by: Literal["text", "word", "regex"]) -> str:
+    return Substitution({old: new}, by).compile(CancelToken())(text)[0]
+
+
+@pytest.mark.parametrize(("new", "expected"), [(r"\\u\1", r"\u00e9"), (r"C:\\U\1", r"C:\U00e9")])
+def test_a_backslash_before_a_group_asks_for_no_capitals(new: str, expected: str) -> None:
+    assert _substitute("&#x00e9;", "&#x([0-9a-f]+);", new, "regex") == expected

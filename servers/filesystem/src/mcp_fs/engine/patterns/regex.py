@@ -66,7 +66,7 @@ _ESCAPED_CHARACTERS = {"\\": "\\", "a": "\a", "f": "\f", "n": "\n", "r": "\r", "
 # How other languages write a group in a replacement.
 _DOLLAR_GROUP = re.compile(r"\$(?:(\d)|\{(\w+)\}|<(\w+)>)")
 # How some write there that a group is to be in capital or small letters.
-_CASE_CHANGE = re.compile(r"\\[ULul](?=\\(?:\d|g<))")
+_CASE_CHANGE = re.compile(r"(?<!\\)(?:\\\\)*(\\[ULul])(?=\\(?:\d|g<))")
 
 
 def compile_line_search(pattern: str, *, literal: bool, ignore_case: bool, multiline: bool = False) -> LineSearch:
@@ -245,7 +245,7 @@ def compile_replacement(pattern: str, template: str, *, ignore_case: bool) -> Te
     case_change = _CASE_CHANGE.search(template)
     if case_change:
         raise Invalid(
-            f"{quote(template)} asks for another letter case by {quote(case_change[0])}, which stands for itself here.",
+            f"{quote(template)} asks for another letter case by {quote(case_change[1])}, which stands for itself here.",
             "Name each text with its new one in `replacements`, or edit the files in a script.",
         )
     matches_last_end = r"\z" in pattern
