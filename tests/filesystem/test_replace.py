@@ -704,6 +704,14 @@ def _substitute(text: str, old: str, new: str, by: Literal["text", "word", "rege
     return Substitution({old: new}, by).compile(CancelToken())(text)[0]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [("[A-Za-z\u0301]+", "X{X X"), (r"\pL" + "\u0301", "ab{cd X"), (r"\w" + "\u0301", "ab{cd X")],
+)
+def test_a_mark_changes_no_class_that_it_stands_in_or_behind(pattern: str, expected: str) -> None:
+    assert _substitute("ab{cd e\u0301", pattern, "X", "regex") == expected
+
+
 @pytest.mark.parametrize(("new", "expected"), [(r"\\u\1", r"\u00e9"), (r"C:\\U\1", r"C:\U00e9")])
 def test_a_backslash_before_a_group_asks_for_no_capitals(new: str, expected: str) -> None:
     assert _substitute("&#x00e9;", "&#x([0-9a-f]+);", new, "regex") == expected

@@ -23,7 +23,7 @@ _STANDALONE = {
     **{name: f"[{inside}]" for name, inside in _IN_BRACKETS.items()},
 }
 _STANDALONE[r"\D"] = r"\P{Nd}"
-_TOKEN = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|.", re.DOTALL)
+_TOKEN = re.compile(r"\\Q.*?(?:\\E|\Z)|\\[pP]\w|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|.", re.DOTALL)
 _FLAGS = re.compile(r"(?:\(\?[imsU-]+\))?")
 # One character of a word, a class of them, or some words to choose from.
 _WORD_ATOM = r"(?:\w|\\[wd]|\[(?:\w|-|\\[wd])+\]|\((?:\?:)?\w+(?:\|\w+)*\))"
@@ -48,9 +48,21 @@ def expand_compositions(pattern: str) -> str:
 
 
 def _compose(pattern: str) -> str:
-    """Return `pattern` with letters and marks composed; characters that NFC replaces, as the ohm sign, stay."""
-    runs = groupby(pattern, lambda character: unicodedata.is_normalized("NFC", character))
-    return "".join([unicodedata.normalize("NFC", "".join(run)) if is_kept else "".join(run) for is_kept, run in runs])
+    """Return `pattern` with letters and marks composed; characters that NFC replaces, as the ohm sign, stay.
+
+    So do classes and escapes: a mark behind `\\w` belongs to no `w`, and one in `[a-z]` to no `z`.
+    """
+    pieces: list[str] = []
+    for is_composed, tokens in groupby(_TOKEN.findall(pattern), _can_be_composed):
+        piece = "".join(tokens)
+        if is_composed:
+            piece = unicodedata.normalize("NFC", piece)
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def _can_be_composed(token: str) -> bool:
+    return len(token) == 1 and unicodedata.is_normalized("NFC", token)
 
 
 def expand_boundaries(pattern: str) -> tuple[str, int]:
