@@ -6,6 +6,7 @@ import os
 import random
 import re
 import tracemalloc
+import unicodedata
 import zipfile
 from pathlib import Path
 from typing import Literal
@@ -702,6 +703,25 @@ async def test_what_is_nearly_the_old_text_is_told_as_left(tmp_path: Path) -> No
 
 def _substitute(text: str, old: str, new: str, by: Literal["text", "word", "regex"]) -> str:
     return Substitution({old: new}, by).compile(CancelToken())(text)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "by", "expected"),
+    [
+        ("ế ê", "ê", "text", "ế X"),
+        ("각 가", "가", "text", "각 X"),
+        ("é e", "e", "text", "é X"),
+        ("café cafe", "cafe", "word", "café X"),
+        ("कि क िक", "क", "word", "कि X िक"),
+        ("x\u0301 x", "x", "text", "X\u0301 X"),
+        ("é", "\u0301", "text", "eX"),
+    ],
+)
+def test_no_part_of_a_character_or_a_word_is_replaced(
+    text: str, old: str, by: Literal["text", "word"], expected: str
+) -> None:
+    apart = unicodedata.normalize("NFD", text)
+    assert _substitute(apart, old, "X", by) == unicodedata.normalize("NFD", expected)
 
 
 @pytest.mark.parametrize(

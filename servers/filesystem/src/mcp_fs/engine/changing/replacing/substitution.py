@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,10 @@ from mcp_fs.engine.text.encodings import Encoding, SizeLimit
 __all__ = ["Substitute", "Substitution"]
 
 _MATCHES_NOTHING = re.compile(r"(?!)")
+# No character before it is a mark, or a part of a Korean syllable.
+_FIRST_MARK = "\u0300"
+# No character of Unicode has more parts.
+_MAX_PARTS = 4
 
 # Maps a text to the new one and how often each of the old ones was replaced.
 Substitute = Callable[[str], tuple[str, Sequence[int]]]
@@ -72,12 +77,17 @@ class Substitution:
         if self.by == "word":
             source = rf"(?<!\w){source}(?!\w)"
         compiled = re.compile(source, re.IGNORECASE if self.ignore_case else 0)
+        is_part = _is_part_of_character
+        if self.by == "word":
+            is_part = _is_part_of_word
 
         def matches(searched: SearchText) -> NextMatch:
             text = searched.text
 
             def find_next(offset: int) -> tuple[int, int, str] | None:
                 match = compiled.search(text, offset)
+                while match is not None and is_part(text, *match.span()):
+                    match = compiled.search(text, match.start() + 1)
                 if match is None:
                     return None
                 begin, end = match.span()
@@ -86,6 +96,23 @@ class Substitution:
             return find_next
 
         return matches
+
+
+def _is_part_of_character(text: str, begin: int, end: int) -> bool:
+    """Return whether what is behind a match composes with it: `ê` and an acute are another letter."""
+    following = text[end : end + 1]
+    if following < _FIRST_MARK:
+        return False
+    last = text[max(begin, end - _MAX_PARTS) : end]
+    return unicodedata.normalize("NFC", last + following) != unicodedata.normalize("NFC", last) + following
+
+
+def _is_part_of_word(text: str, begin: int, end: int) -> bool:
+    """Return whether marks before or behind a match join it to a word, as vowels of Hindi do; they are no `\\w`."""
+    neighbors = text[max(begin - 1, 0) : begin] + text[end : end + 1]
+    if any(unicodedata.category(neighbor).startswith("M") for neighbor in neighbors):
+        return True
+    return _is_part_of_character(text, begin, end)
 
 
 def _substitute(matching: Sequence[TextMatches], cancel: CancelToken, text: str) -> tuple[str, Sequence[int]]:
