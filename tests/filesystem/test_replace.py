@@ -17,6 +17,7 @@ from mcp_types import TextContent
 
 from mcp_batteries.concurrency.cancellation import CancelToken, WorkCancelled
 from mcp_fs.engine.changing import file_edits
+from mcp_fs.engine.changing.replacing.near_matches import NearMatches
 from mcp_fs.engine.changing.replacing.substitution import Substitution
 from mcp_fs.engine.journal.states import MAX_HASHED_BYTES
 from mcp_fs.engine.text.encodings import MAX_EDIT_BYTES
@@ -735,3 +736,27 @@ def test_a_mark_changes_no_class_that_it_stands_in_or_behind(pattern: str, expec
 @pytest.mark.parametrize(("new", "expected"), [(r"\\u\1", r"\u00e9"), (r"C:\\U\1", r"C:\U00e9")])
 def test_a_backslash_before_a_group_asks_for_no_capitals(new: str, expected: str) -> None:
     assert _substitute("&#x00e9;", "&#x([0-9a-f]+);", new, "regex") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "substitution", "expected"),
+    [
+        ("OLD\r\nNAME\r\n", Substitution({"old\nname": "x"}, ignore_case=True), ""),
+        ("İSTANBUL istanbul\n", Substitution({"İstanbul": "x"}, ignore_case=True), ""),
+        ("old\r\nname\nx\n", Substitution({"old\nname": "x"}), r"1 `old\r\nname`"),
+        ("VIỆT việt\n", Substitution({"việt": "x"}), "1 `VIỆT`"),
+        ("ein Wort, Wortéa\n", Substitution({"Wort": "x"}, "word"), "1 `Wortéa`"),
+    ],
+)
+def test_what_is_replaced_is_not_told_as_left(text: str, substitution: Substitution, expected: str) -> None:
+    for form in ("NFC", "NFD"):
+        near_matches = NearMatches(substitution)
+        near_matches.count(unicodedata.normalize(form, text))
+        described = unicodedata.normalize("NFC", near_matches.describe())
+        assert described.removeprefix("left as they are: ") == expected
+
+
+def test_no_near_matches_are_looked_for_of_a_text_that_no_expression_can_have() -> None:
+    near_matches = NearMatches(Substitution({"name\udcff": "x"}))
+    near_matches.count("NAME\udcff")
+    assert not near_matches.describe()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mcp_batteries.errors import quote
-from mcp_fs.engine.changing.replacing.substitution import Substitution
+from mcp_batteries.errors import Invalid, quote
+from mcp_fs.engine.changing.replacing.substitution import Substitution, ends_lines_in_crlf
+from mcp_fs.engine.patterns.regex import LineSearch, compile_line_search
+from mcp_fs.engine.patterns.unicode_classes import expand_compositions
+from mcp_fs.engine.text.encodings import replace_undecodable
 
 __all__ = ["NearMatches"]
 
@@ -19,9 +23,13 @@ _MAX_CHARACTERS = 20_000_000
 _MAX_TEXTS = 1000
 # Of what a near match has around it.
 _MAX_NEIGHBORS = 30
+_MAX_NEIGHBOR_BYTES = _MAX_NEIGHBORS * 4
 _MAX_NAMED = 4
-_WORD_BEFORE = re.compile(rf"\w{{1,{_MAX_NEIGHBORS}}}\Z")
-_WORD_BEHIND = re.compile(rf"\w{{1,{_MAX_NEIGHBORS}}}")
+# With accents that stand apart from their letters.
+_WORD_PART = rf"[\w\u0300-\u036f]{{1,{_MAX_NEIGHBORS}}}"
+_WORD_BEFORE = re.compile(rf"{_WORD_PART}\Z")
+_WORD_BEHIND = re.compile(_WORD_PART)
+_NOTHING = re.compile(r"(?!)")
 
 
 @dataclass(slots=True)
@@ -29,13 +37,15 @@ class NearMatches:
     """Counts them in the texts that a replacement looks at.
 
     Attributes:
-        pattern: finds the old texts in any case and with any blanks; None where near matches are not looked for.
+        search: finds the old texts in any case and with any blanks; None where near matches are not looked for.
+        replaced: matches what is replaced, as a whole.
         counts: how often each was found.
         characters: how many the texts had together.
     """
 
     substitution: Substitution
-    pattern: re.Pattern[str] | None = None
+    search: LineSearch | None = None
+    replaced: re.Pattern[str] = _NOTHING
     counts: Counter[str] = field(default_factory=Counter[str])
     characters: int = 0
 
@@ -44,21 +54,30 @@ class NearMatches:
         is_short = any(len(old) < _MIN_CHARACTERS for old in old_texts)
         if self.substitution.by == "regex" or is_short or not 0 < len(old_texts) <= _MAX_OLD_TEXTS:
             return
-        alternatives = [r"\s+".join(map(re.escape, old.split())) for old in old_texts if old.strip() == old]
-        if len(alternatives) == len(old_texts):
-            self.pattern = re.compile("|".join(alternatives), re.IGNORECASE)
+        if any(old.strip() != old for old in old_texts):
+            return
+        flags = re.IGNORECASE if self.substitution.ignore_case else 0
+        self.replaced = re.compile("|".join(expand_compositions(re.escape(old)) for old in old_texts), flags)
+        alternatives = [r"\s+".join(map(re.escape, old.split())) for old in old_texts]
+        with suppress(Invalid):  # too large, or damaged bytes are in it
+            self.search = compile_line_search("|".join(alternatives), literal=False, ignore_case=True, multiline=True)
 
     def count(self, text: str) -> None:
         """Count those of a text."""
         self.characters += len(text)
-        if self.pattern is None or self._is_too_much:
+        if self.search is None or self._is_too_much:
             return
-        for match in self.pattern.finditer(text):
-            found = match[0]
+        data = replace_undecodable(text).encode()
+        reads_crlf_as_lf = ends_lines_in_crlf(text)
+        span = self.search(data, 0)
+        while span is not None:
+            begin, end = span
+            found = data[begin:end].decode()
             if self.substitution.by == "word":
-                found = _extend_to_words(text, match)
-            if not self._is_replaced(found):
+                found = _word_before(data, begin) + found + _word_behind(data, end)
+            if not self._is_replaced(found, reads_crlf_as_lf=reads_crlf_as_lf):
                 self.counts[found] += 1
+            span = self.search(data, end)
 
     def describe(self) -> str:
         """Return which there are, the most frequent first; empty if there are none, or they were not all looked for."""
@@ -75,16 +94,21 @@ class NearMatches:
     def _is_too_much(self) -> bool:
         return self.characters > _MAX_CHARACTERS or len(self.counts) > _MAX_TEXTS
 
-    def _is_replaced(self, found: str) -> bool:
-        old_texts = self.substitution.replacements
-        if self.substitution.ignore_case:
-            return found.lower() in {old.lower() for old in old_texts}
-        return found.replace("\r\n", "\n") in old_texts
+    def _is_replaced(self, found: str, *, reads_crlf_as_lf: bool) -> bool:
+        if reads_crlf_as_lf:
+            found = found.replace("\r\n", "\n")
+        return self.replaced.fullmatch(found) is not None
 
 
-def _extend_to_words(text: str, match: re.Match[str]) -> str:
-    """Return a match with the rest of the words at its ends, as far as they are short."""
-    begin, end = match.span()
-    before = _WORD_BEFORE.search(text, max(begin - _MAX_NEIGHBORS, 0), begin)
-    behind = _WORD_BEHIND.match(text, end)
-    return (before[0] if before else "") + match[0] + (behind[0] if behind else "")
+def _word_before(data: bytes, begin: int) -> str:
+    """Return the part of a word that stands before an index, if it is short."""
+    neighbors = data[max(begin - _MAX_NEIGHBOR_BYTES, 0) : begin].decode("utf-8", "ignore")
+    match = _WORD_BEFORE.search(neighbors[-_MAX_NEIGHBORS:])
+    return match[0] if match else ""
+
+
+def _word_behind(data: bytes, end: int) -> str:
+    """Return the part of a word that stands behind an index, if it is short."""
+    neighbors = data[end : end + _MAX_NEIGHBOR_BYTES].decode("utf-8", "ignore")
+    match = _WORD_BEHIND.match(neighbors)
+    return match[0] if match else ""

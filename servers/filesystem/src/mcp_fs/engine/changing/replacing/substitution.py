@@ -15,7 +15,7 @@ from mcp_fs.engine.patterns.regex import NextMatch, SearchText, TextMatches, com
 from mcp_fs.engine.patterns.unicode_classes import expand_compositions
 from mcp_fs.engine.text.encodings import Encoding, SizeLimit
 
-__all__ = ["Substitute", "Substitution"]
+__all__ = ["Substitute", "Substitution", "ends_lines_in_crlf"]
 
 _MATCHES_NOTHING = re.compile(r"(?!)")
 # No character before it is a mark, or a part of a Korean syllable.
@@ -158,10 +158,15 @@ def _substitute(matching: Sequence[TextMatches], cancel: CancelToken, text: str)
     return "".join([*pieces, text[position:]]), counts
 
 
+def ends_lines_in_crlf(text: str) -> bool:
+    """Return whether all lines of a text end in CRLF, and there are some."""
+    line_count = text.count("\r\n")
+    return line_count > 0 and text.count("\r") == line_count and text.count("\n") == line_count
+
+
 def _with_line_feeds(substitute: Substitute, text: str) -> tuple[str, Sequence[int]]:
     """Substitute in a text whose lines end in CRLF as if they ended in LF, as callers write and search for it."""
-    line_count = text.count("\r\n")
-    if not line_count or text.count("\r") != line_count or text.count("\n") != line_count:
+    if not ends_lines_in_crlf(text):
         return substitute(text)
     new, counts = substitute(text.replace("\r\n", "\n"))
     return re.sub("\r?\n", "\r\n", new), counts
