@@ -815,6 +815,7 @@ ATTACHED_NAMES = {
     'filename="=?iso-8859-1?Q?12B=2C_Fr=E9d?=.pdf"': "12B, Fréd.pdf",
     'filename="whole (1).pdf"; x=y': "whole (1).pdf",
     'filename="Invoice"': "Invoice.pdf",
+    'filename="show?name=a.pdf"': "show?name=a.pdf",
 }
 
 
@@ -830,10 +831,10 @@ async def test_what_is_attached_has_the_name_that_the_sender_gave_it(tmp_path: P
     forwarded = (
         "--B\nContent-Type: message/rfc822\nContent-Disposition: inline; filename=Offer 3.5 m\n\nSubject: it\n\nin\n"
     )
-    mail = f"Content-Type: multipart/mixed; boundary=B\n\n{parts}{forwarded}--B--\n"
-    (tmp_path / "a.eml").write_text(mail, "utf-8")
+    mail = f'Content-Type: multipart/mixed; boundary="B.name=C"\n\n{parts}{forwarded}--B--\n'
+    (tmp_path / "a.eml").write_text(mail.replace("--B", "--B.name=C"), "utf-8")
     lines = await read(tmp_path, "a.eml")
-    assert lines[-10:-1] == [f"{name}\t1" for name in ATTACHED_NAMES.values()]
+    assert lines[-11:-1] == [f"{name}\t1" for name in ATTACHED_NAMES.values()]
     assert await read(tmp_path, "a.eml!/Offer 3.5 m.eml") == ["Subject: it", "", "in"]
 
 

@@ -33,8 +33,10 @@ _PROSE_SHARE = 0.93
 _QUOTE = re.compile(r"(?:> ?)*")
 _LIST_MARK = re.compile(r"\(?\w{1,2}[.)] ")
 _SIGNATURE = "-- "
-# A name with blanks, brackets or commas that lacks its quotes, as many programs write it.
-_UNQUOTED_NAME = re.compile(r"""(\b(?:file)?name[ \t]*=[ \t]*)((?![\s"])[^";]*[^";\s])""", re.IGNORECASE)
+# A name with blanks, brackets or commas that lacks its quotes, as many programs write it; and what is in quotes.
+_UNQUOTED_NAME = re.compile(
+    r""""(?:[^"\\]|\\.)*"|(\b(?:file)?name[ \t]*=[ \t]*)((?![\s"])[^";]*[^";\s])""", re.IGNORECASE | re.DOTALL
+)
 _EXTENDED_NAME = re.compile(r"(?<=name\*=)[^;]+", re.IGNORECASE)
 # What a mail says, the better first.
 _TEXTS = ("text/plain", "text/html")
@@ -56,7 +58,9 @@ class _LenientPolicy(email.policy.EmailPolicy):
 
 
 def _quote_name(match: re.Match[str]) -> str:
-    """Return a name in quotes, on one line."""
+    """Return a name in quotes, on one line; what has quotes already as it is."""
+    if match[1] is None:
+        return match[0]
     return f'{match[1]}"{" ".join(match[2].split())}"'
 
 
