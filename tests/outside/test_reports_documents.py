@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import tarfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -789,6 +790,11 @@ async def test_rows_and_columns_that_a_person_does_not_see_are_named(tmp_path: P
     rows = "rows hidden: 13 (2-3, 5-6, 8-9, 11-12, 14-15, …)"
     assert heads == [f"[sheet Filtered, A1:C20, {rows}, columns hidden: 2 (B-C)]", "[sheet Plain, A1:B20]"]
     assert (await read(tmp_path, "a.xlsx!/Filtered!A4:A5"))[0] == "[sheet Filtered, A4:A5, rows hidden: 1 (5)]"
+    again = b'<col min="2" max="9" hidden="1"/>' * 3 + b"</cols>"
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"</cols>", again))
+    assert [line for line in await read(tmp_path, "b.xlsx") if line.startswith("[sheet")] == heads
 
 
 @pytest.mark.reported("python/cpython#87696")

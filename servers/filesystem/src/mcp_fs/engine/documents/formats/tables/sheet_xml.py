@@ -82,6 +82,7 @@ def read_cells(package: Zip, part: str, looks: CellLooks) -> SheetXml:
 def _find_hidden(blocks: Iterable[bytes], xml: SheetXml) -> None:
     """Note the rows and columns that are hidden: a person who looks at the sheet does not see them."""
     remainder = b""
+    columns: set[int] = set()
     for block in blocks:
         piece = remainder + block
         end = 0
@@ -91,8 +92,9 @@ def _find_hidden(blocks: Iterable[bytes], xml: SheetXml) -> None:
             if match[1] == b"row" and b"r" in places:
                 xml.hidden_rows.append(places[b"r"])
             elif b"min" in places and b"max" in places:
-                xml.hidden_columns += range(places[b"min"], min(places[b"max"], Area().last_column) + 1)
+                columns.update(range(places[b"min"], min(places[b"max"], Area().last_column) + 1))
         remainder = piece[max(end, len(piece) - _LONGEST_TAG_BYTES) :]
+    xml.hidden_columns = sorted(columns)
 
 
 def read_comments(package: Zip, part: str, xml: SheetXml) -> None:
