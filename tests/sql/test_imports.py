@@ -7,6 +7,7 @@ import math
 import random
 import sqlite3
 import tracemalloc
+from collections import deque
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,12 @@ def test_json_that_is_too_deep_is_told_as_such(text: str) -> None:
                 io.BytesIO((text % deep).encode()), lambda *words: AssertionError(" ".join(words[1:])), json.loads
             )
         )
+
+
+def test_objects_that_bring_a_new_field_each_are_refused_early() -> None:
+    text = "".join(f'{{"key {number}": 1}}\n' for number in range(100_000))
+    with pytest.raises(AssertionError, match=r"first 2,001 records have 2,001 different fields"):
+        deque(read_json_records(io.BytesIO(text.encode()), lambda *words: AssertionError(words), json.loads), maxlen=0)
 
 
 def test_encodings_are_those_of_texts() -> None:

@@ -15,6 +15,9 @@ from mcp_batteries.sql.transfer.record_text import MAX_LINE_CHARACTERS, explain_
 
 __all__ = ["build_record", "read_json_records"]
 
+# No table has more columns. Objects whose fields are keys, as of an index, bring new ones with each record, and all of
+# them would be in every record.
+_MAX_FIELDS = 2000
 # Reads one JSON document.
 Loads = Callable[[str], Any]
 
@@ -130,6 +133,7 @@ class _JsonFields:
     def __init__(self, fails: Fails, names: list[Any] | None) -> None:
         self._fails = fails
         self._names = names
+        self._distinct_names = set(names or ())
         self._are_names_known = names is not None
         # Where arrays follow names that were known before, the first of them repeats these.
         self._may_repeat_names = True
@@ -139,8 +143,9 @@ class _JsonFields:
         self._may_repeat_names = False
         if self._names is None:
             self._names = list(record)
+            self._distinct_names = set(record)
             yield self._names
-        self._add_names([name for name in record if name not in self._names], number)
+        self._add_names([name for name in record if name not in self._distinct_names], number)
         yield [record.get(name) for name in self._names]
 
     def read_array(self, values: list[Any], number: int) -> Iterator[list[Any]]:
@@ -149,6 +154,7 @@ class _JsonFields:
         self._may_repeat_names = False
         if self._names is None:
             self._names = self._check_names(values)
+            self._distinct_names = set(self._names)
             yield self._names
             return
         if len(values) != len(self._names):
@@ -164,6 +170,10 @@ class _JsonFields:
             raise self._fails("invalid", failure, "The file changes: import it when it is whole.")
         assert self._names is not None
         self._names += names
+        self._distinct_names.update(names)
+        if len(self._names) > _MAX_FIELDS:
+            failure = f"The first {number:,} records have {len(self._names):,} different fields, a table fewer columns."
+            raise self._fails("invalid", failure, "Write each such name as the value of a field.")
 
     def _check_names(self, names: list[Any]) -> list[Any]:
         if all(isinstance(name, str) for name in names):
