@@ -621,7 +621,9 @@ async def test_texts_that_count_as_other_numbers_are_told(tmp_path: Path) -> Non
         tmp_path / "a.db",
         f"""CREATE TABLE sales (id integer PRIMARY KEY, amount integer, rate text, pieces text, doc text);
         INSERT INTO sales VALUES (1, '1,000,000', '4,5', '3', '{{}}'), (2, 200, '', '{2**53 + 1}', '{{}}');
-        CREATE TABLE other (id integer PRIMARY KEY, amount integer); INSERT INTO other VALUES (1, 5);""",
+        CREATE TABLE other (id integer PRIMARY KEY, amount integer); INSERT INTO other VALUES (1, 5);
+        CREATE TABLE mails (id integer PRIMARY KEY, "from" text, "end" text);
+        INSERT INTO mails VALUES (1, 'a@b', 'x');""",
     )
     amount = "`sales.amount` holds '1,000,000', which sums and arithmetic take for 1"
     rate = "`sales.rate` holds '4,5', which sums and arithmetic take for 4"
@@ -637,6 +639,10 @@ async def test_texts_that_count_as_other_numbers_are_told(tmp_path: Path) -> Non
             assert said.count("holds") == len(notes) and all(f"[{note}]\n" in said for note in notes), said
         joined = "SELECT sum(o.amount) FROM sales s JOIN other o ON o.id = s.id"
         assert "holds" not in text_of(await wire.call("query_rows", sql=joined))
+        for columns in ("*", "m.*", "CASE id WHEN 1 THEN 2 END * 3"):
+            said = text_of(await wire.call("query_rows", sql=f"SELECT {columns} FROM mails m"))
+            assert "holds" not in said, said
+        assert "holds 'a@b'" in text_of(await wire.call("query_rows", sql='SELECT "from" * 2 FROM mails'))
         update = "UPDATE sales SET amount = amount + 1"
         done = text_of(await wire.call("write_rows", sql=update, dry_run=True))
         assert f"2 rows in sales; {amount}\n" in done, done

@@ -72,10 +72,18 @@ def _find_operands(sql: str) -> list[Column]:
     for match in _TERM.finditer(sql):
         operand = match["summed"] or match["left"] or match["right"]
         parts = _OPERAND_PARTS.fullmatch(operand) if operand else None
-        if parts is not None:
+        if parts is not None and not _is_keyword(parts["column"]):
             column = Column(unquote_identifier(parts["qualifier"] or ""), unquote_identifier(parts["column"]))
             operands[column] = None
     return list(operands)
+
+
+def _is_keyword(word: str) -> bool:
+    """Return whether a word beside a sign is no column: the `*` of `SELECT * FROM t` is none of arithmetic."""
+    if word.upper() == "END":
+        # SQLite takes it for a column's name too, where no CASE comes before.
+        return True
+    return not word.startswith('"') and spell_identifier(word) != word
 
 
 def _find_in_table(database: Database, table: str, sql: str, operands: list[Column]) -> Iterator[str]:
