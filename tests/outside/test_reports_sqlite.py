@@ -646,6 +646,8 @@ async def test_texts_that_count_as_other_numbers_are_told(tmp_path: Path) -> Non
         update = "UPDATE sales SET amount = amount + 1"
         done = text_of(await wire.call("write_rows", sql=update, dry_run=True))
         assert f"2 rows in sales; {amount}\n" in done, done
+        done = text_of(await wire.call("write_rows", sql=f"{update}; {update} WHERE id = 1", dry_run=True))
+        assert f"1. 2 rows in sales; {amount}\n2. 1 row in sales\n" in done, done
     async with served("--mask", "sales.amount", tmp_path / "a.db") as wire:
         assert "holds" not in text_of(await wire.call("query_rows", sql="SELECT sum(amount) FROM sales"))
 

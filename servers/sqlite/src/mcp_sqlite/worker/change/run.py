@@ -61,6 +61,7 @@ class _Change:
         parameters: the values for each of the statements.
         steps: what its statements did until now.
         count_budget: for the rows that make room for others.
+        summed_columns: those that were looked at for texts, each with its table before it.
     """
 
     connections: Connections
@@ -71,6 +72,7 @@ class _Change:
     parameters: list[Any]
     steps: list[Step] = field(default_factory=list[Step])
     count_budget: CountBudget = field(default_factory=CountBudget)
+    summed_columns: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     @property
     def is_migration(self) -> bool:
@@ -196,7 +198,7 @@ class _Change:
         try:
             replaced_rows = ReplacedRows(self.database, self.statements[number], self.count_budget)
             incomparable_values = find_incomparable_values(self.database, self.statements[number], parameters)
-            incomparable_values += find_texts_in_sums(self.database, self.statements[number])
+            incomparable_values += find_texts_in_sums(self.database, self.statements[number], self.summed_columns)
             step = run_statement(self.database, self.mode, statement)
             step.incomparable_values = incomparable_values
             replaced_row_count = replaced_rows.count(step.row_count)

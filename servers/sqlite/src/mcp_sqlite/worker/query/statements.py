@@ -237,7 +237,7 @@ def _run_query(database: Database, request: dict[str, Any], send: Send) -> dict[
         names_taken_as_text = find_names_taken_as_text(database, Mode.READ, sql, request.get("parameters"))
         misses_case = may_miss_other_case(database, sql, request.get("parameters"))
         incomparable_values = find_incomparable_values(database, sql, request.get("parameters"))
-        incomparable_values += find_texts_in_sums(database, sql)
+        incomparable_values += find_texts_in_sums(database, sql, set())
         cursor = execute(database, Mode.READ, sql, request.get("parameters"))
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")

@@ -47,8 +47,13 @@ class _Text(NamedTuple):
     number: float
 
 
-def find_texts_in_sums(database: Database, sql: str) -> list[str]:
-    """Return a note for each column that a statement sums up, or computes with, and that holds texts as well."""
+def find_texts_in_sums(database: Database, sql: str, known_columns: set[tuple[str, str]]) -> list[str]:
+    """Return a note for each column that a statement sums up, or computes with, and that holds texts as well.
+
+    Args:
+        known_columns: tables and columns that were looked at for statements before this one, which are passed over;
+            those of this statement are added.
+    """
     notes: list[str] = []
     operands = _find_operands(sql)
     if not operands:
@@ -57,7 +62,7 @@ def find_texts_in_sums(database: Database, sql: str) -> list[str]:
         with database.interrupt.shorten(_SECONDS):
             for table in lookup.find_named_tables(sql, lookup.list_table_names(database)):
                 if not find_schemas_of(table, sql).isdisjoint(("", "main")):
-                    notes.extend(_find_in_table(database, table, sql, operands))
+                    notes.extend(_find_in_table(database, table, sql, operands, known_columns))
     except sqlite3.Error:
         # There was no time for more, or a view is broken: the statement does the same without a note.
         pass
@@ -86,12 +91,17 @@ def _is_keyword(word: str) -> bool:
     return not word.startswith('"') and spell_identifier(word) != word
 
 
-def _find_in_table(database: Database, table: str, sql: str, operands: list[Column]) -> Iterator[str]:
+def _find_in_table(
+    database: Database, table: str, sql: str, operands: list[Column], known_columns: set[tuple[str, str]]
+) -> Iterator[str]:
     names = {name.casefold(): name for name in lookup.list_column_names(database, table)}
     for operand in operands:
         name = names.get(operand.name.casefold())
         if name is None or database.is_masked(table, name) or not operand.may_be_of(table, sql):
             continue
+        if (table, name) in known_columns:
+            continue
+        known_columns.add((table, name))
         select = _TEXT.format(
             column=quote_identifier(name),
             table=quote_identifier(table),
