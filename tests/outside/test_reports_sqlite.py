@@ -460,7 +460,10 @@ async def test_triggers_that_a_replaced_row_does_not_run_are_told(tmp_path: Path
         CREATE TRIGGER removed AFTER DELETE ON docs BEGIN {remove} END;
         CREATE TRIGGER edited AFTER UPDATE OF title ON docs BEGIN {remove}
             INSERT INTO words (rowid, title) VALUES (new.id, new.title); END;
-        INSERT INTO docs VALUES (1, 'alpha'), (2, 'beta');""",
+        INSERT INTO docs VALUES (1, 'alpha'), (2, 'beta');
+        CREATE TABLE queue (id integer PRIMARY KEY);
+        CREATE TRIGGER trimmed AFTER INSERT ON queue BEGIN DELETE FROM queue WHERE id < new.id - 9; END;
+        CREATE TRIGGER left AFTER DELETE ON queue BEGIN SELECT 1; END;""",
     )
     (tmp_path / "docs.csv").write_text("id,title\n7,beta\n", "utf-8")
     said = "REPLACE ran no DELETE trigger (removed) for rows that were there; DELETE, then INSERT, does"
@@ -479,6 +482,8 @@ async def test_triggers_that_a_replaced_row_does_not_run_are_told(tmp_path: Path
             assert done.startswith("Done") and "DELETE trigger" not in done, done
         check = await wire.call("write_rows", sql="INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
         assert not check.get("isError"), text_of(check)
+        done = text_of(await wire.call("write_rows", sql="REPLACE INTO queue VALUES (5)"))
+        assert "1 row in queue; REPLACE runs no DELETE trigger (left) for rows that were there;" in done, done
 
 
 _TRIGGER = "CREATE TRIGGER logged AFTER INSERT ON log BEGIN UPDATE users SET mail = NULL WHERE 0; END;"

@@ -74,12 +74,15 @@ class ReplacedRows:
     def describe_skipped_triggers(self, count: int | None) -> str:
         """Return which triggers did not run for the rows that made room; empty if there are none, or no such row.
 
+        Where it is not known whether there was such a row, it says what goes for one.
+
         SQLite runs them only with `recursive_triggers`, by which a trigger that updates its own table would not end.
         """
         if count == 0 or not self._delete_triggers:
             return ""
         names = ", ".join(self._delete_triggers)
-        return f"REPLACE ran no DELETE trigger ({names}) for rows that were there; DELETE, then INSERT, does"
+        verb = "runs" if count is None else "ran"
+        return f"REPLACE {verb} no DELETE trigger ({names}) for rows that were there; DELETE, then INSERT, does"
 
     def _is_defined_to_replace(self, table: str) -> bool:
         rows = self._database.run_internal(_DEFINITION, [table])
