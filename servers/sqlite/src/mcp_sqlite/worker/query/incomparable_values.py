@@ -107,6 +107,9 @@ def _find_conditions(database: Database, sql: str, parameters: Any) -> Iterator[
         if column is None:
             continue
         is_range = match["operator"] not in _EQUALITIES
+        if match["operator"].upper() != "BETWEEN":
+            # What stands behind an AND is of another condition then.
+            del values[1:]
         for place, value in enumerate(values):
             is_upper_bound = match["operator"] == "<=" or place > 0
             yield _Condition(column, is_range, is_upper_bound, value, _find_form(value))
