@@ -185,7 +185,7 @@ class _ImportSource:
     """A file to import, and what is known of it.
 
     Attributes:
-        fields: the names of its fields, from its header or its records.
+        fields: the names of its fields, from its header or its records, when the table is known.
         summary: what a dry run tells of its columns; None where it tells nothing.
     """
 
@@ -226,18 +226,19 @@ async def import_rows(pools: ConnectionPools, table: ImportTable, file: ServedFi
         Problem: the file can't be read, or its records don't fit; nothing is changed then.
     """
     source = await _inspect_file(file, dry_run=dry_run)
-    filled_columns = {str(field).strip().lower() for field in source.fields}
     try:
         return await run_shielded(_import_rows(pools, table, source, dry_run=dry_run))
     except DuplicateKey as duplicate:
+        filled_columns = {str(field).strip().lower() for field in source.fields}
         raise await explain_duplicate(pools, table.database, duplicate, filled_columns=filled_columns) from duplicate
 
 
 async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _ImportSource, *, dry_run: bool) -> Import:
-    header = source.fields
     async with pools.session(table.database, writes=True) as session:
         transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
         target, added = await _find_or_create_table(session, table, source)
+        if added is None:
+            source.fields = await _read_fields(source)
         try:
             columns = _match_columns(table, await fetch_json(session, _COLUMNS, target["oid"]), source.fields)
         except Invalid as mismatch:
@@ -271,7 +272,7 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _Impo
         dry_run=dry_run,
         new_columns=added or [],
         descriptions=summary,
-        dialect=source.dialect.describe(header),
+        dialect=source.dialect.describe(source.fields),
         records=copied.records,
         notes=[*copied.notes, *map(_describe_lag, lagging), *(f"Warning: {warning}" for warning in warnings)],
     )
@@ -317,7 +318,7 @@ def _keep_texts(source: _ImportSource, columns: Sequence[dict[str, Any]]) -> Non
 
 
 async def _inspect_file(file: ServedFile, *, dry_run: bool) -> _ImportSource:
-    """Read how a file is written, and the names of its fields."""
+    """Read how a file is written."""
     stated = CsvDialect(encoding=file.encoding, null_words=frozenset(file.null_words))
     source = _ImportSource(file, stated, [], None)
     if dry_run:
@@ -325,9 +326,6 @@ async def _inspect_file(file: ServedFile, *, dry_run: bool) -> _ImportSource:
     with source.open() as raw:
         if source.is_csv:
             source.dialect = await run_in_thread(lambda cancel: _detect_dialect(raw, file, stated, cancel))
-        source.fields = await run_in_thread(lambda cancel: _read_fields(raw, file, source.dialect, cancel))
-    if not source.fields:
-        raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
     return source
 
 
@@ -417,10 +415,6 @@ def _is_csv(file: ServedFile) -> bool:
     return file.name.lower().endswith((".csv", ".tsv"))
 
 
-def _is_json(file: ServedFile) -> bool:
-    return not _is_csv(file) and not file.name.lower().endswith(".parquet")
-
-
 def _detect_dialect(raw: BinaryIO, file: ServedFile, stated: CsvDialect, cancel: CancelToken) -> CsvDialect:
     return detect_dialect(
         raw,
@@ -448,14 +442,20 @@ def _open_records(
     return read_json_records(raw, _make_problem, parse_json, fields, encoding=dialect.encoding)
 
 
-def _read_fields(raw: BinaryIO, file: ServedFile, dialect: CsvDialect, cancel: CancelToken) -> list[Any]:
-    """Return the names of the fields; of JSON all that any record has."""
-    with closing(_open_records(raw, file, dialect)) as records:
-        fields = next(records, list[Any]())
-        if _is_json(file):
+async def _read_fields(source: _ImportSource) -> list[Any]:
+    """Return the names of the fields; of JSON all that any record has.
+
+    Raises:
+        Invalid: there are none.
+    """
+    with source.open() as raw, closing(_open_records(raw, source.file, source.dialect)) as records:
+        fields = await run_in_thread(lambda cancel: next(records, list[Any]()))
+        if not source.is_csv and not source.is_parquet:
             # The list grows in place.
-            deque(_check_cancelled(records, cancel), maxlen=0)
-        return fields
+            await run_in_thread(lambda cancel: deque(_check_cancelled(records, cancel), maxlen=0))
+    if not fields:
+        raise Invalid(f"{quote(source.file.name)} has no records.", "The first line of a .csv names the columns.")
+    return fields
 
 
 def _infer_table(
