@@ -151,13 +151,17 @@ def _replace_empty(record: list[Any], nullable: list[bool]) -> list[Any]:
 
 
 def _parse_json(text: str) -> Any:
-    return json.loads(text, parse_float=parse_decimal, parse_constant=_parse_constant, object_pairs_hook=build_record)
+    return _DECODER.decode(text)
 
 
 def _parse_constant(word: str) -> float:
     if word == "NaN":
         raise ValueError("SQLite has no NaN")
     return float(word)
+
+
+# json.loads would make one for each record.
+_DECODER = json.JSONDecoder(parse_float=parse_decimal, parse_constant=_parse_constant, object_pairs_hook=build_record)
 
 
 def _to_untyped_value(value: Any, column_value: Any) -> Any:
