@@ -179,3 +179,14 @@ async def test_a_role_that_sees_no_sessions_still_reads_the_process_and_no_value
     async with inside("--lock-timeout", 1, f"app={base.url('owner')}") as client:
         with held(base, "LOCK TABLE dup; SELECT 'secret'") as pid:
             assert "secret" not in text_of(await client.call("query_rows", sql="SELECT * FROM dup"))
+
+
+async def test_an_empty_result_does_not_wait_for_what_would_explain_it() -> None:
+    base = make("CREATE TABLE nothing (id int)")
+    started = time.monotonic()
+    async with inside("--lock-timeout", str(LOCK_SECONDS), base.url()) as wire:
+        with psycopg.connect(base.url("postgres")) as connection:
+            connection.execute("LOCK TABLE pg_policy")
+            assert text_of(await wire.call("query_rows", sql="SELECT * FROM nothing")).startswith("[0 rows]")
+            connection.rollback()
+    assert time.monotonic() - started < LOCK_SECONDS

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.server.calling.results import to_compact_json
@@ -29,7 +29,7 @@ from mcp_postgres.policy import Database, ReadStatement, internal_statement
 
 __all__ = ["find_absent_values", "find_hiding_policies"]
 
-# For all columns of a statement together.
+# For all tables or columns of a statement together.
 _SECONDS = 0.3
 _MAX_TABLE_BYTES = 32_000_000
 _MAX_COLUMNS = 4
@@ -61,11 +61,13 @@ FROM (SELECT {_SPELLED} AS spelled, c.oid, n.nspname, c.relname, EXISTS (SELECT 
         AND EXISTS (SELECT 1 FROM unnest(p.polroles) r (oid) WHERE r.oid = 0 OR pg_has_role(r.oid, 'USAGE'))
     ) AS shows_rows
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE strpos(lower($1), lower(c.relname)) > 0 AND c.relkind IN ('r', 'p') AND {USER_SCHEMA} AND {RELATION_LISTED}
-    AND {IS_READABLE} AND row_security_active(c.oid) ORDER BY 1 LIMIT {_MAX_CANDIDATES}) x
+    WHERE c.relrowsecurity AND strpos(lower($1), lower(c.relname)) > 0 AND c.relkind IN ('r', 'p')
+    AND {USER_SCHEMA} AND {RELATION_LISTED} AND {IS_READABLE} AND row_security_active(c.oid)
+    ORDER BY 1 LIMIT {_MAX_CANDIDATES}) x
 """
 _OID_ON_PATH = "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid"
 
+T = TypeVar("T")
 ReadPage = Callable[[ReadStatement], Awaitable[RowPage]]
 
 
@@ -91,11 +93,23 @@ class _Column(NamedTuple):
     is_number: bool
 
 
-RunWithin = Callable[[Callable[[Session], Awaitable[list[_Column]]]], Awaitable[list[_Column]]]
+class RunWithin(Protocol):
+    """Calls a function with a session of the caller's role."""
+
+    def __call__(self, work: Callable[[Session], Awaitable[T]], /) -> Awaitable[T]: ...
 
 
-async def find_hiding_policies(session: Session, sql: str) -> list[str]:
+async def find_hiding_policies(run_within: RunWithin, sql: str) -> list[str]:
     """Return a note for each table of `sql` of which row security shows the role no row, or maybe not all."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await run_within(partial(_describe_hiding_policies, sql=sql))
+    except (TimeoutError, Problem):
+        # The result is right without a note.
+        return []
+
+
+async def _describe_hiding_policies(session: Session, sql: str) -> list[str]:
     tables = await fetch_json(session, _FILTERED_TABLES, sql)
     await use_role_path(session)
     notes: list[str] = []
@@ -115,7 +129,6 @@ async def find_absent_values(run_within: RunWithin, read_page: ReadPage, databas
     """Return a note for each value that a condition of `sql` asks for in vain, of columns with few values.
 
     Args:
-        run_within: calls a function with a session of the caller's role.
         read_page: runs a statement as the caller's are.
     """
     comparisons = find_comparisons(sql)
