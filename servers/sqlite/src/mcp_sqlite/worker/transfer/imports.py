@@ -60,10 +60,12 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         table = request["table"]
         new_table = _plan_table(database, source, table, is_dry_run=request["dry_run"])
     importer = _Import(database, source, table, new_table, is_dry_run=request["dry_run"])
-    with source.open() as file, Transaction(database, keep=not request["dry_run"]):
-        replaced_rows = ReplacedRows(database, f"INSERT INTO {quote_identifier(table)}", CountBudget())
-        importer.run(file)
-        replaced_row_count = replaced_rows.count(importer.row_count)
+    with source.open() as file:
+        importer.inspect(file)
+        with Transaction(database, keep=not request["dry_run"]):
+            replaced_rows = ReplacedRows(database, f"INSERT INTO {quote_identifier(table)}", CountBudget())
+            importer.run(file)
+            replaced_row_count = replaced_rows.count(importer.row_count)
     quotes_first = database.visible_schema is None
     answer: dict[str, Any] = {
         "rows": importer.row_count,
@@ -119,6 +121,7 @@ class _Import:
     """An import under way.
 
     Attributes:
+        known_fields: the names of the fields, where they are known before the records are read.
         fields: the names of the fields in the file.
         columns: the columns that these are for.
         texts: what is in a column of numbers and no number.
@@ -134,6 +137,7 @@ class _Import:
     new_table: _NewTable | None
     is_dry_run: bool = False
     dialect: CsvDialect = field(default_factory=CsvDialect)
+    known_fields: list[Any] | None = None
     fields: list[Any] = field(default_factory=list[Any])
     columns: list[ImportedColumn] = field(default_factory=list[ImportedColumn])
     texts: NotedValues = field(default_factory=NotedValues)
@@ -142,13 +146,19 @@ class _Import:
     record_count: int = 0
     row_count: int = 0
 
+    def inspect(self, file: BinaryIO) -> None:
+        """Learn how the file is written; others can write to the database meanwhile."""
+        if self.new_table is not None:
+            self.dialect = self.new_table.dialect
+            self.known_fields = self.new_table.inferred.fields
+        else:
+            self.dialect = self.source.dialect(file)
+            self.known_fields = self.source.fields(file)
+
     def run(self, file: BinaryIO) -> None:
         """Insert the records of a file."""
         if self.new_table is not None:
-            self.dialect = self.new_table.dialect
             self.database.run_internal(self.new_table.inferred.ddl)
-        else:
-            self.dialect = self.source.dialect(file)
         open_virtual_tables(self.database)
         columns = read_table_info(self.database, self.table)
         self.database.authorizer.shadow_tables = find_shadow_tables(self.database)
@@ -162,11 +172,7 @@ class _Import:
 
     def _read_records(self, file: BinaryIO, columns: list[Column]) -> Iterator[list[Any]]:
         """Return the records, and know for which columns they are."""
-        if self.new_table is not None:
-            known_fields = self.new_table.inferred.fields
-        else:
-            known_fields = self.source.fields(file)
-        records = self.source.records(file, self.dialect, known_fields)
+        records = self.source.records(file, self.dialect, self.known_fields)
         self.fields = next(records, list[Any]())
         self.columns = [
             ImportedColumn.of(position, self._find_column(columns, name)) for position, name in enumerate(self.fields)
@@ -177,7 +183,7 @@ class _Import:
             # A text stays as it is.
             positions = (position for position in self.dialect.decimals if self.columns[position].is_numeric)
             self.dialect = self.dialect._replace(decimals=frozenset(positions))
-            records = self.source.records(file, self.dialect, known_fields)
+            records = self.source.records(file, self.dialect, self.known_fields)
             next(records)
         return records
 
