@@ -745,7 +745,7 @@ async def test_bytes_that_a_csv_file_takes_out_come_back_as_bytes(tmp_path: Path
         CREATE TABLE loose_files (id integer PRIMARY KEY, content longblob, note text);
         CREATE TABLE jsonb_files (id integer PRIMARY KEY, content JSONB, note text);
         CREATE TABLE uuid_files (id integer PRIMARY KEY, content binary(16), note text);
-        CREATE TABLE untyped_files (id integer PRIMARY KEY, content, note text);
+        CREATE TABLE untyped_files (id integer PRIMARY KEY, content, note text); CREATE TABLE prices (content real);
         INSERT INTO files VALUES (1, x'00ff', 'x'), (2, x'', 'b'), (3, NULL, 'c');""",
     )
     (tmp_path / "mixed.csv").write_text("content\nx'41'\nplain\n", "utf-8")
@@ -761,6 +761,8 @@ async def test_bytes_that_a_csv_file_takes_out_come_back_as_bytes(tmp_path: Path
         assert text_of(await wire.call("query_rows", sql=same)).endswith("[2]\n")
         said = text_of(await wire.call("query_rows", sql='SELECT content FROM "mixed.csv"'))
         assert """["x'41'"]""" in said, said
+        done = text_of(await wire.call("copy_from_file", file="mixed.csv", table="prices"))
+        assert """kept as text in columns of numbers: `content` in 2 records, the first "x'41'" in record 1""" in done
 
 
 @pytest.mark.reported("sqlitebrowser/sqlitebrowser#54")

@@ -52,8 +52,8 @@ class ImportedColumn:
 
     @property
     def may_hold_bytes(self) -> bool:
-        """Whether bytes may be in it: in all but those of text, as of UUID or JSONB too."""
-        return _TEXT_TYPE.search(self.type) is None
+        """Whether bytes may be in it: in all but those of text and numbers, as of UUID or JSONB too."""
+        return _TEXT_TYPE.search(self.type) is None and not self.is_for_numbers
 
     @property
     def is_untyped(self) -> bool:
