@@ -3,12 +3,14 @@
 import re
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
+from mcp_postgres.engine.transfer.number_values import NumberValues
 from mcp_postgres.policy import Policy
 from mcp_postgres.settings import Settings
 from postgres.serving import Base, cluster, inside, major, make, text_of
@@ -464,7 +466,7 @@ async def test_decimals_and_times_of_day_that_a_column_does_not_keep_are_told(fo
     rows = {
         "csv": "price,rate,tens,any,day\n10.10,1,7E2,0.125,2024-01-31\n10.005,1e-3,123,2,2024-01-31 10:30\n,,,,\n",
         "jsonl": '{"price": 10.10, "rate": 1, "tens": "7E2", "any": 0.125, "day": "2024-01-31T00:00:00"}\n'
-        '{"price": 10.005, "rate": "1e-3", "tens": "123", "any": 2, "day": "2024-01-31 10:30"}\n',
+        '{"price": 10.005, "rate": "1e-3", "tens": 123, "any": 2, "day": "2024-01-31 10:30"}\n',
     }
     (tmp_path / f"prices.{form}").write_text(rows[form], "utf-8")
     base = make(
@@ -479,6 +481,31 @@ async def test_decimals_and_times_of_day_that_a_column_does_not_keep_are_told(fo
         f"Rounded to the decimals of the column: {rounded}`tens` in 1 record, the first `123` in record 2. "
         "Type numeric without a scale keeps all.",
     ], said
+
+
+@pytest.mark.reported("OSGeo/gdal#9127")
+@pytest.mark.parametrize(
+    ("value", "scale", "is_rounded"),
+    [
+        ("1" * 40 + ".005", 2, True),
+        ("1" * 40 + ".0500", 2, False),
+        (1234, -2, True),
+        (1200, -2, False),
+        ("0", -2, False),
+        ("1e-9", 2, True),
+        ("1.5e1", 0, False),
+        ("NaN", 2, False),
+        ("-Infinity", 2, False),
+        ("1e999999999", 2, False),
+        ("n/a", 2, False),
+        (True, 2, False),
+        (None, 2, False),
+    ],
+)
+def test_a_number_with_more_decimals_is_seen_whatever_its_length(value: Any, scale: int, is_rounded: bool) -> None:
+    numbers = NumberValues([{"name": "price", "category": "N", "scale": scale}])
+    numbers.check([value], 1)
+    assert bool(numbers.describe()) == is_rounded
 
 
 @pytest.mark.reported("odoo/odoo#259")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from mcp_batteries.errors import quote
@@ -16,6 +16,8 @@ __all__ = ["NumberValues"]
 
 _CODE = re.compile(r"\s*[-+]?0[0-9].*", re.ASCII)
 _MAX_QUOTED_CHARACTERS = 30
+# More digits than a numeric has (https://www.postgresql.org/docs/current/datatype-numeric.html).
+_ALL_DIGITS = Context(prec=150_000)
 
 
 class _Column(NamedTuple):
@@ -68,7 +70,7 @@ class NumberValues:
             value = record[column.place]
             if isinstance(value, str) and _CODE.fullmatch(value):
                 self._codes.add(column.name, value, number)
-            if column.scale is not None and isinstance(value, str | float) and _has_more_decimals(value, column.scale):
+            if column.scale is not None and _has_more_decimals(value, column.scale):
                 self._rounded.add(column.name, str(value), number)
 
     def describe(self) -> list[str]:
@@ -83,14 +85,16 @@ class NumberValues:
         return notes
 
 
-def _has_more_decimals(value: str | float, scale: int) -> bool:
-    """Return whether a number, as the file has it, is not one of so many decimals."""
+def _has_more_decimals(value: Any, scale: int) -> bool:
+    """Return whether a value, as the file has it, is a number that is not one of so many decimals."""
+    if not isinstance(value, str | int | float):
+        return False
     text = str(value).strip()
     _, _, decimals = text.partition(".")
     if len(decimals) <= scale and "e" not in text.lower():
         return False
     try:
         number = Decimal(text)
-        return number.is_finite() and number != round(number, scale)
-    except InvalidOperation:  # PostgreSQL refuses it, or it has more digits than Python computes with.
+        return number.is_finite() and number != number.quantize(Decimal((0, (1,), -scale)), context=_ALL_DIGITS)
+    except InvalidOperation:  # PostgreSQL refuses it.
         return False
