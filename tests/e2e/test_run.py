@@ -53,6 +53,13 @@ def test_a_reader_that_has_enough_is_no_error(option: str, tmp_path: Path) -> No
     assert (done.returncode, b"Traceback" in done.stderr, b"BrokenPipe" in done.stderr) == (141, False, False)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes it")
+def test_no_standard_output_is_no_error() -> None:
+    command = ["/bin/sh", "-c", '"$0" -m mcp_fs --version >&-', sys.executable]
+    done = subprocess.run(command, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_an_unknown_option_stops_the_start(tmp_path: Path) -> None:
     done = run("--reed-only", str(tmp_path))
     assert done.returncode == 2 and "Did you mean one of: '--read-only'" in done.stderr and done.stdout == ""

@@ -27,6 +27,8 @@ __all__ = ["loop_options", "run"]
 
 # Windows has no such signal, and closed pipes too.
 _SIGPIPE = 13
+# The descriptor.
+_STDOUT = 1
 
 
 def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
@@ -58,10 +60,12 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
     settings = load(program.settings(), arguments)
     try:
         status = _run(program, settings, handover)
-        sys.stdout.flush()
+        # It is None if whoever started this closed it, as for a server in the background.
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         # Who reads what is printed, as `head` does, has enough. Python would say so at its end, too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
         status = 128 + _SIGPIPE
     sys.exit(status)
 
