@@ -1139,6 +1139,7 @@ async def test_an_order_that_github_would_pass_over_is_refused(oracle: Oracle) -
         ("*.{ts,tsx}", ["a.ts", "src/a.ts", "src/b/c.ts", "src/b/d.tsx"]),
         ("src/**", ["src/a.ts", "src/b/c.ts", "src/b/d.tsx"]),
         ("{src/b,lib}/*.tsx", ["src/b/d.tsx"]), ("**/b/**/*.tsx", ["src/b/d.tsx"]), ("src/b", []),
+        ("./*.ts", ["a.ts"]), ("{src,lib}/{b,c}/*.{ts,tsx}", ["src/b/c.ts", "src/b/d.tsx"]),
     ],
 )  # fmt: skip
 async def test_a_glob_means_what_it_means_everywhere(pattern: str, matches: list[str], oracle: Oracle) -> None:

@@ -121,6 +121,22 @@ class _FilePatch:
     next_line: int | None = None
 
 
+class _PathFilter:
+    """The file, the folder or the glob that a caller's `path` names."""
+
+    def __init__(self, path: str) -> None:
+        self._plain_path = escape_path(unescape_path(path)).strip("/")
+        self._glob: PathGlob | None = None
+        # Without such a character a name is that of one file, at the top.
+        if not _GLOB_CHARACTERS.isdisjoint(self._plain_path):
+            self._glob = PathGlob(self._plain_path)
+
+    def matches(self, name: str) -> bool:
+        if name == self._plain_path or name.startswith(f"{self._plain_path}/"):
+            return True
+        return self._glob is not None and self._glob.matches(name)
+
+
 @dataclass
 class _Answer:
     """The differences as they grow.
@@ -132,7 +148,7 @@ class _Answer:
         removed: how many invisible characters were taken out.
     """
 
-    path: str | None
+    path_filter: _PathFilter | None
     summary: bool
     max_bytes: int
     next_position: _Position | None
@@ -157,7 +173,7 @@ class _Answer:
             self.next_position = _Position(page.next_page)
         line = position.line
         for number, file in enumerate(page.files[position.skip :], position.skip):
-            if not self.path or _is_beneath(file["filename"], self.path):
+            if self.path_filter is None or self.path_filter.matches(file["filename"]):
                 patch = self._cut(file, line)
                 if patch.text:
                     self.patches.append(patch.text)
@@ -192,7 +208,8 @@ async def read_differences(
     start = _Position()
     if cursor:
         start = _Position.decode(cursor, scope)
-    answer = _Answer(path, summary, max_bytes, start)
+    path_filter = _PathFilter(path) if path else None
+    answer = _Answer(path_filter, summary, max_bytes, start)
     await _fill(answer, api, repo, source)
     if path and not answer.patches and answer.next_position is None:
         raise _no_such_file(path, source, answer.listed_count)
@@ -279,15 +296,6 @@ def _no_such_file(path: str, source: DiffSource, listed_count: int) -> NotFound:
             "Compare with `read_file` at both ends, or take single commits.",
         )
     return NotFound(f"No file at {quote(path)} differs in {source.description}.", "Leave `path` out to see all.")
-
-
-def _is_beneath(name: str, path: str) -> bool:
-    """Return whether a file is the one, or in the folder, or matches the pattern that the caller's `path` names."""
-    plain_path = escape_path(unescape_path(path)).strip("/")
-    if name == plain_path or name.startswith(f"{plain_path}/"):
-        return True
-    # Without such a character a name is that of one file, at the top.
-    return not _GLOB_CHARACTERS.isdisjoint(plain_path) and PathGlob(plain_path).matches(name)
 
 
 def _headline(file: Mapping[str, Any]) -> str:

@@ -6,9 +6,11 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, cast
 
 from mcp_batteries.clipping import DEFAULT_PAGE_BYTES
+from mcp_batteries.concurrency.cancellation import CancelToken
 from mcp_batteries.concurrency.threads import run_in_thread
 from mcp_batteries.cursors import Cursor
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
@@ -257,7 +259,9 @@ async def list_folder(
         entries = await _entries_in(api, repo, path, ref)
     items = entries.items
     if pattern:
-        items = _select_matches(items, PathGlob(pattern), f"{path.display_name}/")
+        glob = PathGlob(pattern)
+        select = partial(_select_matches, items, glob, f"{path.display_name}/")
+        items = await run_in_thread(select, description="Matching", long=True)
     ref_name = None
     if ref is not None:
         ref_name = ref.name
@@ -281,10 +285,13 @@ async def list_folder(
     return Listing(cursor=cursor, note=note, total=total, columns=columns, rows=rows)
 
 
-def _select_matches(items: Sequence[dict[str, Any]], glob: PathGlob, folder: str) -> list[dict[str, Any]]:
+def _select_matches(
+    items: Sequence[dict[str, Any]], glob: PathGlob, folder: str, cancel: CancelToken
+) -> list[dict[str, Any]]:
     """Return the entries that a glob matches, be it written as seen from `folder` or from the top."""
     matches: list[dict[str, Any]] = []
     for item in items:
+        cancel.check()
         path = str(item["path"])
         if glob.matches(path) or glob.matches(path.removeprefix(folder)):
             matches.append(item)
