@@ -170,3 +170,9 @@ async def test_a_proxy_that_no_client_can_use_is_named_and_its_address_stays_unt
     assert await why("https://example.org/") == (
         f"`{variable}` can't be used: it takes addresses of HTTP and SOCKS 5 proxies"
     )
+
+
+async def test_a_proxy_without_a_scheme_is_not_named_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "proxy.invalid:8080")
+    monkeypatch.setenv("ALL_PROXY", "socks4://localhost:1")
+    assert (await why("https://example.org/")).startswith("`ALL_PROXY` can't be used")

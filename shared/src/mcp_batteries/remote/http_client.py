@@ -59,8 +59,11 @@ def _unusable_proxy_variable() -> str:
     """Return the variable whose proxy no client takes; what else such a client reads is `NO_PROXY`."""
     proxies = getproxies()
     for scheme in ("http", "https", "all"):
+        address = proxies.get(scheme) or "localhost"
+        if "://" not in address:
+            address = f"http://{address}"
         try:
-            httpx2.Proxy(proxies.get(scheme) or "http://localhost")
+            httpx2.Proxy(address)
         except (ValueError, httpx2.InvalidURL):
             return f"{scheme.upper()}_PROXY"
     return "NO_PROXY"
