@@ -1220,7 +1220,10 @@ async def test_the_files_of_a_release_come_with_size_and_downloads(oracle: Oracl
     oracle.answer("GET", f"{HERE}/releases/latest", {**sample("repos/get-release"), "assets": [asset]})
     async with served(oracle) as client:
         (shown,) = (await call(client, "get_release", **O))["data"]["assets"]
+        oracle.answer("GET", f"{HERE}/releases/latest", {**sample("repos/get-release"), "assets": [asset] * 51})
+        many = await call(client, "get_release", **O)
     assert shown == {"name": "app.zip", "bytes": 12_345, "downloads": 42, "digest": "sha256:ab"}
+    assert many["data"]["assets"] == ["app.zip"] * 51 and "Of 51 assets" in many["note"]
 
 
 @pytest.mark.reported("OnToology/OnToology#506")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, cast
 from pydantic import Field
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
+from mcp_batteries.server.calling.results import is_answering_script
 from mcp_batteries.server.declaration.decorators import tool
 from mcp_batteries.server.declaration.trusted import trusted
 from mcp_github.client.api import Api, ApiResponse
@@ -35,6 +36,8 @@ from mcp_github.tools.arguments import (
 __all__ = ["create_release", "delete_release", "edit_release", "get_release", "list_releases"]
 
 _MAX_BODY_CHARACTERS = 8000
+# Some releases have a thousand, of 200 bytes each.
+_MAX_DESCRIBED_ASSETS = 50
 _ASSET = Projection(
     {"name": "name", "bytes": "size", "downloads": "download_count", "digest": "digest"},
     ("name", "bytes", "downloads", "digest"),
@@ -75,9 +78,13 @@ async def get_release(
     data = RELEASE.to_record(response.data, [name for name in RELEASE.getters if name != "id"])
     data["body"] = pick(response.data, clip("body", _MAX_BODY_CHARACTERS))
     assets = cast("list[dict[str, Any]]", response.data.get("assets") or [])
-    data["assets"] = [_ASSET.to_record(asset) for asset in assets]
+    note = None
+    if len(assets) <= _MAX_DESCRIBED_ASSETS or is_answering_script():
+        data["assets"] = [_ASSET.to_record(asset) for asset in assets]
+    else:
+        note = f"Of {len(assets)} assets there are the names; a script gets bytes, downloads and digest of each."
     uri = f"{repo.uri}/releases/{response.data.get('tag_name')}"
-    return Record(uri=uri, removed=response.removed or None, data=data)
+    return Record(uri=uri, note=note, removed=response.removed or None, data=data)
 
 
 @tool("Create a release", toolset="releases", gate="releases", effect="write", open_world=True)
