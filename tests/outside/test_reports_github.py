@@ -2,6 +2,7 @@
 
 import base64
 import time
+from datetime import UTC, datetime
 from email.utils import formatdate
 from typing import Any
 
@@ -1235,6 +1236,17 @@ async def test_a_fork_that_is_there_already_is_not_called_new(oracle: Oracle) ->
         done = await call(client, "copy_repository", repo="up/app", target="octocat/app")
     assert done["done"] == "No new fork was made: octocat/old-fork is there already."
     assert done["uri"] == "github://octocat/old-fork"
+
+
+@pytest.mark.reported("octokit/octokit.js#483")
+@pytest.mark.reported("cli/cli#5030")
+async def test_a_new_fork_under_another_name_is_called_new(oracle: Oracle) -> None:
+    created_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    fork = {**sample("repos/get"), "name": "app-1", "full_name": "octocat/app-1", "created_at": created_at}
+    oracle.answer("POST", "/repos/up/app/forks", fork, status=202)
+    async with served(oracle, "--write", "--flow", "off") as client:
+        done = await call(client, "copy_repository", repo="up/app", target="octocat/app")
+    assert done["done"].startswith("GitHub is making octocat/app-1, because octocat/app is taken")
 
 
 @pytest.mark.reported("microsoft/vscode#94048")

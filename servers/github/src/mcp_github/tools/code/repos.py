@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
@@ -77,6 +78,8 @@ _MAX_BRANCHES = 50
 _DELETED = "deleted"
 _MAX_NAMED_PULLS = 10
 _SHORT_SHA = 7
+# Clocks differ.
+_NEW_FORK_SECONDS = 300
 _GRAPHQL_REFS = {"branches": (BRANCHES, DATED_BRANCH), "tags": (TAGS, TAG)}
 _Branches = Annotated[
     list[Ref] | None,
@@ -370,9 +373,11 @@ async def copy_repository(
     response = await api.write("POST", f"{repo.path}/forks", f"a fork of `{repo.full_name}`", body)
     full_name = str(response.data["full_name"])
     done = f"GitHub is making {full_name}; it takes a moment."
-    if full_name.lower() != target.key:
+    if _is_older(response.data, _NEW_FORK_SECONDS):
         # An account has one fork of a repository, which GitHub answers with whatever name was asked for.
         done = f"No new fork was made: {full_name} is there already."
+    elif full_name.lower() != target.key:
+        done = f"GitHub is making {full_name}, because {target.full_name} is taken; it takes a moment."
     return Done(done=done, uri=f"github://{full_name}", url=response.data.get("html_url"))
 
 
@@ -486,6 +491,12 @@ async def _explain_no_commits(api: Api, page: Listing, repo: Repo, path: FilePat
     except NotFound as problem:
         return page.model_copy(update={"note": str(problem)})
     return page
+
+
+def _is_older(repository: Mapping[str, Any], seconds: float) -> bool:
+    """Return whether a repository was made that long ago."""
+    created_at = datetime.fromisoformat(str(repository["created_at"]))
+    return (datetime.now(UTC) - created_at).total_seconds() > seconds
 
 
 async def _note_old_name(api: Api, repo: Repo, path: FilePath, oldest_sha: str) -> str | None:
