@@ -18,6 +18,8 @@ from mcp_github.requests.milestones import find_milestone
 
 __all__ = ["LabelFilter", "note_missing_labels", "resolve_milestone_filter"]
 
+# Each is a request.
+_MAX_LOOKED_UP_LABELS = 10
 # GitHub's words for issues without a milestone, or with whichever.
 _NONE = "none"
 _ANY = "*"
@@ -63,7 +65,7 @@ async def note_missing_labels(api: Api, repo: Repo, page: Listing, labels: Label
     if page.rows:
         return page
     missing: list[str] = []
-    for name in labels.wanted:
+    for name in labels.wanted[:_MAX_LOOKED_UP_LABELS]:
         try:
             await api.get(f"{repo.path}/labels/{api.policy.label(name).path}", f"label {quote(name)}", internal=True)
         except NotFound:
