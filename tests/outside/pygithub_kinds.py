@@ -97,6 +97,21 @@ def held(one: Any) -> str | None:
     return None if may is None else next((name for name in order if getattr(may, name)), "none")
 
 
+def is_merged(one: Any) -> bool:
+    """Whether a pull request was merged; a list tells of it by its time alone."""
+    return one.raw_data.get("merged", one.raw_data.get("merged_at") is not None)
+
+
+def head_of(one: Any) -> str:
+    """The branch, behind its owner where that is of a fork; those of accounts that are gone belong to `ghost`."""
+    head = one.head
+    base_name = one.base.repo and one.base.repo.full_name
+    head_name = head.repo and head.repo.full_name
+    if base_name is None or head_name == base_name:
+        return head.ref
+    return f"{head.user.login if head.user else 'ghost'}:{head.ref}"
+
+
 WHO = {"author": "user.login"}
 ISSUE = {
     **same("number", "title", "state", "state_reason", "comments", "created_at", "updated_at", "closed_at", "locked"),
@@ -105,13 +120,12 @@ ISSUE = {
     "reactions": lambda one: (one.reactions or {}).get("total_count"), "association": "raw_data.author_association",
 }  # fmt: skip
 PULL = {
-    # A list tells of it by its time alone.
-    "merged": lambda one: one.raw_data.get("merged", one.raw_data.get("merged_at") is not None),
-    **same("number", "title", "state", "draft", "mergeable", "mergeable_state", "created_at", "updated_at",
+    "merged": lambda one: is_merged(one), "state": lambda one: "merged" if is_merged(one) else one.state,
+    **same("number", "title", "draft", "mergeable", "mergeable_state", "created_at", "updated_at",
            "closed_at", "merged_at", "commits", "changed_files", "additions", "deletions", "comments",
            "review_comments", "body"),
-    **WHO, "head": "head.ref", "head_repo": "head.repo.full_name", "head_sha": "head.sha", "base": "base.ref",
-    "base_sha": "base.sha", "labels": "labels[].name", "assignees": lambda one: assignees(one),
+    **WHO, "head": lambda one: head_of(one), "head_repo": "head.repo.full_name", "head_sha": "head.sha",
+    "base": "base.ref", "base_sha": "base.sha", "labels": "labels[].name", "assignees": lambda one: assignees(one),
     "reviewers": "requested_reviewers[].login", "teams": "requested_teams[].slug", "milestone": "milestone.title",
     "merged_by": "merged_by.login", "url": "html_url", "association": "raw_data.author_association",
     "auto_merge": lambda one: (one.raw_data.get("auto_merge") or {}).get("merge_method"),

@@ -23,6 +23,7 @@ from requests.utils import parse_header_links
 
 from github_server.oracle.description import judged
 from github_server.serving import TOKEN, call, served, settings, text_of
+from github_server.world import no_workflow_runs
 from mcp_batteries.errors import Problem
 from mcp_github.client.api import Api
 from mcp_github.client.http import GRAPHQL
@@ -189,6 +190,9 @@ async def listed_alike(
     their_turns = [turns(seen) for seen in replay.seen if turns(seen)]
     replay.seen.clear()
     arguments = {**kind.arguments(values), "limit": 100}
+    if kind.tool == "list_checks":
+        # Of runs of Actions without checks PyGithub's list has none.
+        no_workflow_runs(replay, arguments["repo"])
     if kind.takes_fields:
         arguments["fields"] = ",".join(kind.columns)
     rows, cursor, columns = list[list[Any]](), None, list[str]()
