@@ -194,6 +194,13 @@ def test_what_can_mean_one_thing_only_is_taken_as_that(sent: dict[str, Any], nam
     assert check_arguments("read_text", MODEL, SCHEMA, sent)[name] == meant
 
 
+def test_an_argument_of_a_tool_is_kept_though_hosts_add_one_of_that_name() -> None:
+    model = create_model("Arguments", session_id=(str, ""), action=(str, ""))
+    schema = slim_schema(model.model_json_schema())
+    sent = {"sessionId": "s", "action": "a", "toolCallId": "c", "tool": "t"}
+    assert check_arguments("read_session", model, schema, sent) == {"session_id": "s", "action": "a"}
+
+
 @pytest.mark.parametrize(("given", "meant"), [("Name", "name"), (" SIZE ", "size")])
 def test_a_choice_is_taken_whatever_its_case(given: str, meant: str) -> None:
     assert check_arguments("read_text", MODEL, SCHEMA, {"path": "a", "sort": given})["sort"] == meant

@@ -146,7 +146,7 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
         Invalid: names every argument that is wrong, what was expected, and what was sent.
     """
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
-    renamed = _rename(_drop_host_arguments(arguments, properties), properties)
+    renamed = _drop_host_arguments(_rename(arguments, properties), properties)
     mistakes = _name_mistakes(renamed, schema)
     values: dict[str, Any] = {}
     for name, value in renamed.items():
@@ -169,7 +169,7 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
     return {field.alias or name: getattr(checked, name) for name, field in fields}
 
 
-def _drop_host_arguments(arguments: Mapping[str, Any], properties: Mapping[str, Schema]) -> Mapping[str, Any]:
+def _drop_host_arguments(arguments: Mapping[str, Any], properties: Mapping[str, Schema]) -> dict[str, Any]:
     """Return `arguments` without those that a host added and the tool does not have."""
     added = (_HOST_ARGUMENTS & arguments.keys()) - properties.keys()
     if added & _N8N_SIGNS:
