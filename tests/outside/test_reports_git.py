@@ -199,6 +199,17 @@ async def test_the_names_of_the_next_file_are_no_lines_of_a_hunk(counts: str, re
 
 
 @pytest.mark.reported("robertpiosik/CodeWebChat#285")
+@pytest.mark.parametrize("counts", ["-1,1 +1,1", "-1,2 +1,1", "-1,3 +1,4", "-1,4 +1,4"])
+async def test_a_removed_line_of_dashes_ends_no_hunk(counts: str, repository: Made) -> None:
+    repository.commit("first", {"a.sql": "-- a\n--\n-- b\n"})
+    patch = f"--- a/a.sql\n+++ b/a.sql\n@@ {counts} @@\n -- a\n---\n+-- new\n -- b\n"
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("stage_files", patch=patch)
+    assert not answer.startswith("failed"), answer
+    assert repository.git("show", ":a.sql") == "-- a\n-- new\n-- b\n"
+
+
+@pytest.mark.reported("robertpiosik/CodeWebChat#285")
 @pytest.mark.parametrize(("name", "counts"), [("a.txt", f"-1,{'9' * 5000} +1"), ("a\0.txt", "-1 +1")], ids=range(2))
 async def test_no_count_and_no_name_in_a_patch_is_a_defect(name: str, counts: str, repository: Made) -> None:
     repository.commit("first", {"a.txt": "1\n"})
@@ -231,6 +242,17 @@ async def test_a_line_that_lost_its_space_ends_no_hunk(torn: str, counts: str, r
         answer = await ask("stage_files", patch=hunk + other)
     assert answer.startswith("failed: Line "), answer
     assert repository.git("diff", "--cached") == ""
+
+
+@pytest.mark.reported("robertpiosik/CodeWebChat#285")
+@pytest.mark.parametrize(("torn", "is_refused"), [("three\n", True), ("```\n", False), ("```\n- item\n", True)])
+async def test_a_last_line_that_lost_its_sign_is_refused(torn: str, is_refused: bool, repository: Made) -> None:
+    repository.commit("first", {"a.txt": "1\n2\n3\n"})
+    patch = f"--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,9 @@\n 1\n 2\n-3\n{torn}"
+    async with serving(repository.path, "--write") as ask:
+        answer = await ask("stage_files", patch=patch)
+    assert answer.startswith("failed: Line 7 ") is is_refused, answer
+    assert repository.git("show", ":a.txt") == ("1\n2\n3\n" if is_refused else "1\n2\n")
 
 
 @pytest.mark.reported("robertpiosik/CodeWebChat#285")

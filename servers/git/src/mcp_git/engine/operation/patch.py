@@ -26,10 +26,10 @@ _HUNK = re.compile(
 # What stands before the name of whoever made a mail of the patch, and mostly the version of their git.
 _SIGNATURE = "-- "
 _VERSION = re.compile(r"[0-9]+\.[0-9]")
-# With what begins that is no line of a hunk, whatever stands behind it.
-_HEADERS = re.compile(
-    r"@@ |diff |Index: |index |From [0-9a-f]{40} |commit [0-9a-f]{7}|---\r?$|GIT binary patch|```|\*\*\* "
-)
+# With what something begins that is no line of a hunk, and ends it.
+_HEADERS = re.compile(r"@@ |diff -|From [0-9a-f]{40} |commit [0-9a-f]{7}")
+# With what a block of code ends where it is quoted.
+_FENCE = "```"
 # Systems bound the length of a command.
 _MAX_NAMES_OF_COMMAND = 200
 _BODY_SIGNS = ("", " ", "+", "-", "\\")
@@ -163,15 +163,17 @@ def _refuse_torn_hunk(lines: Sequence[str], end: int, is_counted_well: bool) -> 
     """Check that behind the end of a hunk there are no more lines of it, which git would pass over.
 
     Raises:
-        Invalid: there are, behind a line that is none of a hunk.
+        Invalid: there are, or may be, as its header counts others.
     """
-    signs = ("+", "-") if is_counted_well else ("+", "-", " ")
     torn = end
     while torn < len(lines) and not _read_sign(lines[torn]):
         torn += 1
+    if torn == len(lines) or lines[torn].removesuffix("\r") == _SIGNATURE:
+        return
+    is_doubtful = not is_counted_well and torn == end and not lines[torn].startswith(_FENCE)
     number = torn
     while number < len(lines) and not _is_header(lines, number):
-        if number > torn and _read_sign(lines[number]) in signs:
+        if is_doubtful or _read_sign(lines[number]) in ("+", "-"):
             raise Invalid(
                 f"Line {torn + 1} of the `patch` begins with none of a space, `+` and `-`.",
                 "Put a space before each line that stays as it is.",
