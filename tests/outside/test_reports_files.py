@@ -648,6 +648,14 @@ async def test_a_patch_changes_no_lines_above_the_one_that_it_stands_under(tmp_p
         assert failed and "its lines are at line 3, above `class B:` at line 5" in said
         assert (tmp_path / "a.py").read_text("utf-8") == text
         assert not (await call(client, "edit_files", patch=patch.replace("class B:", "class A:")))[0]
+        # Among the lines of the hunk itself it says where they are.
+        within = patch.replace(
+            "-        return 1\n+        return 3", " \n class B:\n-    def f(self):\n+    def g(self):"
+        )
+        assert not (await call(client, "edit_files", patch=within))[0]
+    assert (tmp_path / "a.py").read_text("utf-8") == text.replace("return 1", "return 3").replace(
+        "B:\n    def f", "B:\n    def g"
+    )
 
 
 @pytest.mark.reported("holon-run/holon#2741")

@@ -83,7 +83,7 @@ def _find_position(
         starts = [start for start in starts if first <= start < last] or starts
     if len(starts) == 1:
         if not hunk.line:
-            _check_heading(bare_lines, hunk.headings, starts[0], hunk_label)
+            _check_heading(bare_lines, hunk, starts[0], hunk_label)
         return starts[0]
     if starts:
         raise _ambiguous_error(hunk_label, starts, None if line is None else hunk.line)
@@ -93,15 +93,15 @@ def _find_position(
     )
 
 
-def _check_heading(bare_lines: list[str], headings: Sequence[str], start: int, hunk_label: str) -> None:
+def _check_heading(bare_lines: list[str], hunk: Hunk, start: int, hunk_label: str) -> None:
     """Check that lines found at one place do not stand above the heading that the patch puts them under.
 
     Raises:
         Conflict: they do, so others are meant.
     """
-    for heading in headings[:1]:
+    for heading in hunk.headings[:1]:
         first = next((index for index, line in enumerate(bare_lines) if line.strip() == heading), 0)
-        if first > start:
+        if first >= start + len(hunk.old_lines):
             raise Conflict(
                 f"{hunk_label}: its lines are at line {start + 1}, above {quote(heading)} at line {first + 1}.",
                 "Write the line behind `@@` that they stand under.",
