@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import stat
+import unicodedata
 from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,7 +99,9 @@ class FileList:
         self.byte_pattern: str | None = None
         if not query.is_multiline:
             self.byte_pattern = byte_pattern(pattern, literal=is_literal, ignore_case=query.ignore_case)
-        self._wide_pattern = wide_pattern(pattern, literal=is_literal, ignore_case=query.ignore_case)
+        # What is plain at its beginning is so in both forms.
+        composed = unicodedata.normalize("NFC", query.pattern)
+        self._wide_pattern = wide_pattern(composed, literal=query.literal, ignore_case=query.ignore_case)
         self._type_globs: list[str] = []
         if query.file_type:
             self._type_globs = globs_of_type(query.file_type)
