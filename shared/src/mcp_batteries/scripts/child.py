@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -23,6 +24,7 @@ from typing import Any, BinaryIO, cast
 import quickjs
 
 from mcp_batteries.processes.resource_limits import limit_resources
+from mcp_batteries.scripts.text_counts import describe_columns, describe_texts, describe_values
 
 __all__ = ["main"]
 
@@ -39,6 +41,12 @@ _PRINTING_SECONDS = 0.02
 _MAX_ARGUMENTS_CHARACTERS = 1_000_000
 _ARGUMENTS_TOO_LONG = json.dumps({"error": f"its arguments have more than {_MAX_ARGUMENTS_CHARACTERS:,} characters"})
 
+# What `count_forms` and `count_values` ask for.
+_DESCRIPTIONS: Mapping[str, Callable[..., str]] = {
+    "columns": describe_columns,
+    "texts": describe_texts,
+    "values": describe_values,
+}
 # What a script finds defined; the last has the names of the functions, twice, yet to be filled in.
 _TEXTS = Path(__file__).with_name("texts.js")
 _FORMS = Path(__file__).with_name("forms.js")
@@ -85,6 +93,7 @@ class _Script:
         # The engine loses an exception of these functions, so they have none.
         context.add_callable("__call", self._call)
         context.add_callable("__print", self._print)
+        context.add_callable("__describe", _describe)
         prelude = _PRELUDE.read_text("utf-8")
         prelude = prelude.replace("FUNCTIONS", json.dumps(functions)).replace("REPORTING", json.dumps(reporting))
         libraries = [path.read_text("utf-8") for path in (_TEXTS, _FORMS, _LOCALES)]
@@ -150,6 +159,10 @@ def main() -> None:
     script = _Script(sys.stdin.buffer, sys.stdout.buffer)
     start = json.loads(script.source.readline())
     script.send(script.run(start["script"], start["functions"], start["reporting"]))
+
+
+def _describe(kind: str, arguments: str) -> str:
+    return json.dumps(_DESCRIPTIONS[kind](*json.loads(arguments)))
 
 
 def _with_calls_awaited(context: Any, script: str) -> str:
