@@ -60,17 +60,17 @@ async def test_lines_of_a_form_are_counted_and_one_is_shown(tmp_path: Path) -> N
     with (tmp_path / "b.log").open("a") as log:
         log.write("01/Nov/2026 old\n" * 2 + "ERROR: no disk\n\n" * 2)
     legend, *lines = await samples(tmp_path)
-    assert legend.startswith("[samples: a line behind how many are equal, or alike as headings say")
+    assert legend.startswith("[samples: a line behind how many are alike, and of how many values")
     assert lines == [
-        "=== *.log: 2 files; alike but for numbers; 2026-11-01 to 2026-11-09",
-        "9 in 1\t2026-11-01 INFO [a] took 1ms",
-        "9 in 1\t2026-11-01 INFO [b] took 1ms",
+        "=== *.log: 2 files; 2026-11-01 to 2026-11-09",
+        "9 in 1\t2026-11-01 INFO [a] took 1ms (9 values)",
+        "9 in 1\t2026-11-01 INFO [b] took 1ms (9 values)",
         "2 in 1\t01/Nov/2026 old",
         "2 in 1\tERROR: no disk",
     ]
 
 
-async def test_the_finest_level_is_shown_that_has_few_forms(tmp_path: Path) -> None:
+async def test_each_form_is_told_as_finely_as_there_is_room(tmp_path: Path) -> None:
     names = "ABCDEFGHIJKLMNO"
     fill(tmp_path, {"a.log": "warm\ncold 1\n" * 9})
     fill(tmp_path, {"b.txt": "".join(f"warm {number}\ncold {number}\n" for number in range(20))})
@@ -79,12 +79,52 @@ async def test_the_finest_level_is_shown_that_has_few_forms(tmp_path: Path) -> N
         "=== a.log",
         "9\twarm",
         "9\tcold 1",
-        "=== b.txt; alike but for numbers",
-        "20\twarm 0",
-        "20\tcold 0",
-        "=== c.lst; alike but for words and numbers",
-        "30\tA0, A",
+        "=== b.txt",
+        "20\twarm 0 (20 values)",
+        "20\tcold 0 (20 values)",
+        "=== c.lst",
+        "30\tA0, A (30 values)",
     ]
+
+
+def receipt(number: int) -> str:
+    vendor = ("Cafe Roma", "Hotel Lindner", "Taxi")[number % 3]
+    return f"RECEIPT {number}\nVendor: {vendor}\nGuest: {chr(97 + number % 26) * 3} Lee\nTotal: {number}.50 EUR\n"
+
+
+async def test_few_vendors_are_told_beside_many_guests(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{number:03}.txt": receipt(number) for number in range(60)})
+    assert (await samples(tmp_path))[1:] == [
+        "=== *.txt: 60 files",
+        "60\tGuest: aaa Lee (26 values)",
+        "60\tRECEIPT 0 (60 values)",
+        "60\tTotal: 0.50 EUR (60 values)",
+        "20 in 20\tVendor: Cafe Roma",
+        "20 in 20\tVendor: Taxi",
+        "20 in 20\tVendor: Hotel Lindner",
+    ]
+
+
+async def test_files_are_counted_once_that_have_several_lines_of_a_form(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.log": "".join(f"took {number} ms\n" for number in range(40)), "b.log": "took 7 ms\n" * 2})
+    fill(tmp_path, {"c.log": "up\n" * 9})
+    assert (await samples(tmp_path))[1:] == [
+        "=== *.log: 3 files",
+        "42 in 2\ttook 0 ms (40 values)",
+        "9 in 1\tup",
+    ]
+
+
+async def test_forms_are_told_apart_only_where_all_fit(tmp_path: Path) -> None:
+    labels = [f"label {letter * 33}" for letter in "abcdefghijklmn"]
+    fill(tmp_path, {"x.ini": "".join(f"{label}: {word}\n" * 9 for label in labels for word in ("on", "off"))})
+    fill(tmp_path, {"empty.ini": ""})
+    fill(tmp_path, {f"{kind}.{kind}": "text\n" * 9 for kind in ("a", "b", "c", "d", "e")})
+    _, _, *lines = await samples(tmp_path)
+    rows = lines[: lines.index("=== a.a")]
+    counts = [row.split(" ")[0] for row in rows]
+    assert 1000 < len("\n".join(rows)) < 2 * 5000 / 7
+    assert counts.count("18") + counts.count("9") / 2 == len(labels) and set(counts) == {"18", "9"}
 
 
 async def test_values_of_columns_are_counted(tmp_path: Path) -> None:
@@ -94,7 +134,7 @@ async def test_values_of_columns_are_counted(tmp_path: Path) -> None:
         "=== *.csv: 14 files; 28 rows by column",
         "13 in 13\tmonth;amount",
         "1 in 1\tamount,month",
-        'month (alike but for numbers): 27x 1 | 1x "  May"',
+        'month: 27x 1 (14 values) | 1x "  May"',
         'amount: 13x 1,50 | 13x -2,00 | 1x 1,234.50 | 1x ""',
     ]
 
@@ -106,21 +146,21 @@ async def test_rows_that_do_not_fit_the_columns_are_counted(tmp_path: Path) -> N
         "=== a.csv; 29 rows by column",
         "1\tnumber,day,note",
         "[1 row of another length: 29,2026-12-01,a,b]",
-        "number (alike but for numbers): 28x 1",
-        "day (alike but for numbers, 2026-11-01 to 2026-11-28): 28x 2026-11-01",
-        "note (alike but for words and numbers): 28x note of 1; all",
+        "number: 28x 1 (28 values)",
+        "day (2026-11-01 to 2026-11-28): 28x 2026-11-01 (28 values)",
+        "note: 28x note of 1; all (28 values)",
     ]
 
 
 async def test_of_many_forms_and_columns_some_are_shown(tmp_path: Path) -> None:
     signs = "!$%&()*+-/:<=>?"
-    names = [f"column {name}" for name in signs]
+    names = [f"column {name}" for name in [*signs, "@", "#"]]
     rows = [",".join([f"{sign} {'x' * 70}"] * len(names)) + "\n" for sign in signs]
     fill(tmp_path, {"a.csv": ",".join(names) + "\n" + "".join(rows)})
     lines = await samples(tmp_path)
-    assert lines[3].startswith(f"column ! (alike but for words and numbers): 1x ! {'x' * 58}... | 1x $ ")
+    assert lines[3].startswith(f"column !: 1x ! {'x' * 58}... | 1x $ ")
     assert lines[3].endswith(" | 11 forms more")
-    assert lines[-1] == "[1 line more]" and len("\n".join(lines)) < 5000
+    assert lines[-1] == "[1 line more]" and len("\n".join(lines[1:])) < 5000
 
 
 async def test_what_is_no_table_is_told_by_lines(tmp_path: Path) -> None:
@@ -133,9 +173,9 @@ async def test_what_is_no_table_is_told_by_lines(tmp_path: Path) -> None:
 async def test_tables_without_names_of_columns_have_rows_only(tmp_path: Path) -> None:
     fill(tmp_path, {f"{month:02}.csv": f"2026-{month:02}-01,Ann\n2026-{month:02}-02,Bob\n" for month in range(1, 13)})
     assert (await samples(tmp_path))[1:] == [
-        "=== *.csv: 12 files; alike but for numbers; 2026-01-01 to 2026-12-02",
-        "12\t2026-01-01,Ann",
-        "12\t2026-01-02,Bob",
+        "=== *.csv: 12 files; 2026-01-01 to 2026-12-02",
+        "12\t2026-01-01,Ann (12 values)",
+        "12\t2026-01-02,Bob (12 values)",
     ]
 
 
@@ -205,11 +245,7 @@ async def test_forms_beyond_the_most_frequent_are_counted(tmp_path: Path) -> Non
         {"x.log": "".join(f"{sign} 1\n" * 20 for sign in signs[:12]) + "".join(f"{sign} 1\n" for sign in signs[12:])},
     )
     lines = await samples(tmp_path)
-    assert (
-        lines[1:3] == ["=== x.log; alike but for words and numbers", "20\t! 1"]
-        and lines[-1] == "[4 forms more, 4 lines]"
-        and len(lines) == 15
-    )
+    assert lines[1:3] == ["=== x.log", "20\t! 1"] and lines[-1] == "[4 forms more, 4 lines]" and len(lines) == 15
 
 
 async def test_kinds_without_a_sample_are_counted(tmp_path: Path) -> None:

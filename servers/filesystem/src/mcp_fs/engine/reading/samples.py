@@ -23,7 +23,6 @@ __all__ = ["read_samples"]
 
 _MAX_BYTES = 5000
 _MAX_KINDS = 6
-_MAX_FORMS = 12
 # Where lines are not written alike, as in documents and programs.
 _FIRST_LINES = 5
 _MIN_BYTES_OF_FIRST_LINES = 200
@@ -38,7 +37,7 @@ _MIN_BYTES_OF_FILE = 20_000
 _ROTATED = re.compile(r"(?:\.\d[\d-]*)+\Z")
 # Their first line mostly has the names of the columns.
 _TABLE_SUFFIXES = (".csv", ".tsv")
-_LEGEND = "[samples: a line behind how many are equal, or alike as headings say, `in` how many files if not in all]"
+_LEGEND = "[samples: a line behind how many are alike, and of how many values; `in` how many files if not in all]"
 
 
 @dataclass(slots=True)
@@ -114,7 +113,8 @@ def read_samples(start: ReadablePath, walk_filter: WalkFilter, index: LineIndex,
     for kind in by_count:
         if len(sections) == _MAX_KINDS:
             break
-        share = reader.remaining_bytes // min(_MAX_KINDS - len(sections), unread_count)
+        # Of those with more files more is told, and what they leave is for the others.
+        share = 2 * reader.remaining_bytes // (min(_MAX_KINDS - len(sections), unread_count) + 1)
         unread_count -= 1
         section = reader.read(kind, share)
         if section:
@@ -177,14 +177,16 @@ class _SampleReader:
             if tables.is_regular():
                 notes.append(f"{pluralize(tables.row_count, 'row')} by column")
                 return self._format_forms(kind, notes, tables.describe(max_bytes))
-        line_forms = LineForms(_MAX_FORMS)
+        line_forms = LineForms()
         for lines in sample.files:
             line_forms.add_file(lines)
         described = line_forms.describe(max_bytes)
         if described is None:
             return self._read_first_lines(kind, max_bytes)
-        form_notes, rows = described
-        return self._format_forms(kind, [*notes, *form_notes], rows)
+        dates, rows = described
+        if dates:
+            notes.append(dates)
+        return self._format_forms(kind, notes, rows)
 
     def _format_forms(self, kind: _Kind, notes: Sequence[str], rows: Sequence[str]) -> str:
         self.has_forms = True

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections import Counter
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 
-from mcp_fs.engine.reading.line_forms import FormLevel, TextForms
+from mcp_batteries.text_forms import Form, TextForms, show_text
+from mcp_fs.engine.reading.line_forms import describe_dates
 from mcp_fs.models import pluralize
 
 __all__ = ["TableForms"]
@@ -22,8 +21,6 @@ _MAX_FORMS_OF_MANY = 4
 _MAX_SHOWN_CHARACTERS = 60
 _MAX_HEADER_CHARACTERS = 600
 _DIGIT = re.compile(r"\d")
-# Blanks at its ends would not be seen, and a line end or a tab would part it.
-_HIDDEN = re.compile(r"\A\Z|\A\s|\s\Z|[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class TableForms:
@@ -92,15 +89,26 @@ class TableForms:
         rows = [self._describe_header(header, count) for header, count in self._header_counts.most_common()]
         if self._misfits:
             rows.append(f"[{pluralize(len(self._misfits), 'row')} of another length: {_show(self._misfits[0])}]")
-        line_count = len(rows) + len(self._columns)
-        columns = (_describe_column(name, values) for (name, _), values in self._columns.items())
         shown_rows: list[str] = []
-        for row in chain(rows, columns):
-            max_bytes -= len(row.encode("utf-8", "replace")) + 1
+        for row in self._columns_below(rows, max_bytes):
+            max_bytes -= _count_bytes(row) + 1
             if shown_rows and max_bytes < 0:
+                line_count = len(rows) + len(self._columns)
                 return [*shown_rows, f"[{pluralize(line_count - len(shown_rows), 'line')} more]"]
             shown_rows.append(row)
         return shown_rows
+
+    def _columns_below(self, rows: Sequence[str], max_bytes: int) -> Iterator[str]:
+        """Yield the rows and then one of each column, told as finely as its share of the bytes allows."""
+        for row in rows:
+            max_bytes -= _count_bytes(row) + 1
+            yield row
+        for number, ((name, _), values) in enumerate(self._columns.items()):
+            # Most columns need less than an equal share.
+            share = 2 * max_bytes // (len(self._columns) - number + 1)
+            row = _describe_column(name, values, share)
+            max_bytes -= _count_bytes(row) + 1
+            yield row
 
     def _describe_header(self, header: str, count: int) -> str:
         if len(header) > _MAX_HEADER_CHARACTERS:
@@ -110,32 +118,38 @@ class TableForms:
         return f"{count:,} in {count:,}\t{header}"
 
 
-def _describe_column(name: str, values: Counter[str]) -> str:
-    forms = TextForms(_MAX_FORMS)
-    for value, count in values.items():
-        forms.add(value, times=count)
-    level = forms.levels[0]
-    notes = ", ".join(forms.describe_level(level))
-    if notes:
-        notes = f" ({notes})"
-    return f"{_show(name)}{notes}: {_describe_values(level)}"
+def _describe_column(name: str, values: Counter[str], max_bytes: int) -> str:
+    note = ""
+    dates = describe_dates(values)
+    if dates:
+        note = f" ({dates})"
+    column = f"{_show(name)}{note}: "
+    max_bytes -= _count_bytes(column)
 
+    def fits(forms: Sequence[Form]) -> bool:
+        return _count_bytes(_describe_forms(forms)) <= max_bytes
 
-def _describe_values(level: FormLevel) -> str:
-    forms = level.by_count()
-    max_forms = _MAX_FORMS
+    found = TextForms(values)
+    forms = sorted(found.forms, key=lambda form: -form.count)
     if len(forms) > _MAX_FORMS:
-        max_forms = _MAX_FORMS_OF_MANY
-    values = [f"{form.count:,}x {_show(form.example)}" for form in forms[:max_forms]]
-    if len(forms) > max_forms:
-        values.append(f"{len(forms) - max_forms:,} forms more")
-    return " | ".join(values)
+        left_out = f" | {len(forms) - _MAX_FORMS_OF_MANY:,} forms more"
+        return column + _describe_forms(forms[:_MAX_FORMS_OF_MANY]) + left_out
+    return column + _describe_forms(found.tell_apart(forms, _MAX_FORMS, fits))
+
+
+def _describe_forms(forms: Sequence[Form]) -> str:
+    described: list[str] = []
+    for form in forms:
+        example = f"{form.count:,}x {_show(form.texts[0])}"
+        if len(form.texts) > 1:
+            example += f" ({len(form.texts):,} values)"
+        described.append(example)
+    return " | ".join(described)
+
+
+def _count_bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _show(text: str) -> str:
-    shown = text
-    if len(text) > _MAX_SHOWN_CHARACTERS:
-        shown = f"{text[:_MAX_SHOWN_CHARACTERS]}..."
-    if _HIDDEN.search(shown):
-        return json.dumps(shown, ensure_ascii=False)
-    return shown
+    return show_text(text, _MAX_SHOWN_CHARACTERS)
