@@ -724,6 +724,31 @@ async def test_an_empty_text_is_printed_with_the_first_line_of_the_last_answer_o
     assert re.fullmatch(r"\.remark: \[0 files match[^\n]*\]\n\n1 \n\n", answer.content[0].text), answer.content[0].text
 
 
+async def test_an_answer_without_a_text_keeps_its_first_line(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("word\n")
+    script = """
+        const found = search_text({pattern: "none"});
+        print("fresh", found.remark);
+        print(found);
+        read_text({path: "a"});
+        print("later", found.remark);
+        print("again", find_files({glob: "none"}).remark);
+        read_text({path: "a"});
+        print("of both", found.remark);
+    """
+    async with Client(build(load(Settings, [str(tmp_path)]))) as client:
+        answer = await client.call_tool("call_tools", {"script": script})
+    assert isinstance(answer.content[0], TextContent)
+    lines = [re.sub(r";[^\]]*", "", line) for line in answer.content[0].text.splitlines()]
+    assert lines == [
+        "fresh [0 files match]",
+        "",
+        "later [0 files match]",
+        "again [0 found]",
+        "of both [0 files match] or [0 found]",
+    ]
+
+
 async def test_what_a_script_reads_it_can_write_back(tmp_path: Path) -> None:
     contents = {"none": "a\r\nb", "one": "a\n", "two": "a\n\n", "empty": ""}
     for name, content in contents.items():

@@ -40,12 +40,15 @@
     static #AMBIGUOUS =
       "[several answers had this text, with different first lines: print `remark` after each call]";
     #byText = new Map();
+    // Those of answers without a text, which is printed as one of the last answer alone.
+    #linesWithoutText = new Set();
     // Those that the script printed by itself, whose answers need no second one.
     #printedLines = new Set();
 
     add(text, line, isInText, printedText) {
-      // An empty text is that of the last answer, or none.
+      // An empty text that is printed is that of the last answer, or none.
       this.#byText.delete("");
+      if (text === "") this.#linesWithoutText.add(line);
       // If another answer of this text was not printed yet, nothing tells which of the two a script prints.
       const previous = this.#byText.get(text);
       const lines = new Set(previous?.isPrinted === false ? previous.lines : []).add(line);
@@ -56,13 +59,14 @@
     }
 
     static #choose(lines) {
-      const [line, other, ...others] = new Set(lines);
+      const [line = "", other, ...others] = new Set(lines);
       if (others.length > 0) return Remarks.#AMBIGUOUS;
       return other === undefined ? line : `${line} or ${other}`;
     }
 
     lineOf(text) {
-      return Remarks.#choose(this.#byText.get(text)?.lines ?? [""]);
+      const linesOfNone = text === "" ? this.#linesWithoutText : [];
+      return Remarks.#choose(this.#byText.get(text)?.lines ?? linesOfNone);
     }
 
     noteIfLine(value) {
