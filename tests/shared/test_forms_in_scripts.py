@@ -113,6 +113,25 @@ async def test_what_is_no_text_is_told_as_one_and_long_texts_are_cut() -> None:
     assert await count_forms("") == ["[0 texts, 0 forms]"]
 
 
+async def test_what_has_no_json_is_told_as_undefined_and_what_is_no_list_of_texts_ends_the_script_alone() -> None:
+    script = """
+      const hidden = Object.assign([1], {toJSON: () => undefined});
+      print(count_values([hidden, 1]), count_forms([hidden, 1]));
+      Array.prototype.toJSON = () => 5;
+      try { count_forms(["a"]); } catch (error) { print(error); }
+      print("goes on");
+    """
+    outcome = await run_script(script, [], _refuse, 60)
+    assert outcome.error == ""
+    assert outcome.output.splitlines() == [
+        "[2 values, 2 different] 1x undefined | 1x 1 [2 texts, 2 forms]",
+        "1x undefined",
+        "1x 1",
+        "Error: these can't be counted: TypeError",
+        "goes on",
+    ]
+
+
 async def test_many_lines_take_little_time_and_the_longest_of_a_page_too() -> None:
     script = """
       const lines = Array.from({length: 50000}, (_, n) => `${n} GET /orders/${n % 977} user=${n % 91} ${n % 400}ms`);

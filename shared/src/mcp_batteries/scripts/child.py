@@ -162,7 +162,13 @@ def main() -> None:
 
 
 def _describe(kind: str, arguments: str) -> str:
-    return json.dumps(_DESCRIPTIONS[kind](*json.loads(arguments)))
+    try:
+        description = _DESCRIPTIONS[kind](*json.loads(arguments))
+    except MemoryError:
+        return json.dumps({"error": "there is not memory enough to count so much text"})
+    except Exception as error:  # noqa: BLE001 - one would end the process, and a script can put anything there
+        return json.dumps({"error": f"these can't be counted: {type(error).__name__}"})
+    return json.dumps({"text": description})
 
 
 def _with_calls_awaited(context: Any, script: str) -> str:

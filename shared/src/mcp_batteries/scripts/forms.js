@@ -5,9 +5,14 @@
   const describe = globalThis.__describe;
   delete globalThis.__describe;
   // The engine takes and gives no half of a surrogate pair.
-  const ask = (kind, ...values) => parse(describe(kind, stringify(values)));
+  const ask = (kind, ...values) => {
+    const {error, text} = parse(describe(kind, stringify(values)));
+    if (error !== undefined) throw new Error(error);
+    return text;
+  };
 
-  const toText = (value) => (typeof value === "object" ? stringify(value) : String(value));
+  // An object can have no JSON.
+  const toText = (value) => String(typeof value === "object" ? stringify(value) : value);
   const toItems = (items) => (typeof items === "string" ? items.lines() : [...items]);
   const columnsOf = (rows) => {
     const columns = new Map();
