@@ -132,6 +132,14 @@ async def test_what_has_no_json_is_told_as_undefined_and_what_is_no_list_of_text
     ]
 
 
+async def test_a_text_of_many_megabytes_is_told_by_its_beginning() -> None:
+    texts = """["a ".repeat(5e6), "a ".repeat(5e6) + "!", "!"]"""
+    outcome = await run_script(f"print(count_forms({texts}))", [], _refuse, 60)
+    assert outcome.error == ""
+    shown = f"1x {'a ' * 50}..."
+    assert outcome.output.splitlines() == ["[3 texts, 3 forms]", shown, shown, "1x !"]
+
+
 async def test_many_lines_take_little_time_and_the_longest_of_a_page_too() -> None:
     script = """
       const lines = Array.from({length: 50000}, (_, n) => `${n} GET /orders/${n % 977} user=${n % 91} ${n % 400}ms`);

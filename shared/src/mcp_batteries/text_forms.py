@@ -12,8 +12,10 @@ from functools import cache
 __all__ = ["LEVELS", "Form", "FormLevel", "TextForms", "show_text", "without_words"]
 
 FormLevel = Callable[[str], str]
-"""Returns what texts that are alike have in common; it gets them without numbers."""
+"""Returns what texts that are alike have in common; it gets the beginning of each, without numbers."""
 
+# What stands behind these tells no more of how a text is written.
+_MAX_FORM_CHARACTERS = 500
 _NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"a(?:[,.]? +a)+")
 # As in `Due: 1 May`, `rate = 5` and `Partner | Borg AB`.
@@ -106,7 +108,7 @@ class TextForms:
     ) -> None:
         self._counts = counts
         # Patterns take the time, and most texts that differ have other numbers only.
-        self._numberless = {text: _without_numbers(text) for text in counts}
+        self._numberless = {text: _without_numbers(text[:_MAX_FORM_CHARACTERS]) for text in counts}
         self._levels = [cache(level) for level in levels]
         self._max_parts = max_parts
         self.forms = self._group(counts, len(levels), len(counts))

@@ -14,8 +14,6 @@ __all__ = ["LineForms", "describe_dates", "line_form"]
 # Of the coarsest, before they are told apart.
 _MAX_COARSE_FORMS = 12
 _MAX_FORMS = 30
-# What stands behind these tells no more of how a line is written.
-_MAX_FORM_CHARACTERS = 500
 _MAX_SHOWN_CHARACTERS = 120
 _REGULAR_SHARE = 0.75
 
@@ -26,7 +24,7 @@ _DATE = re.compile(r"(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)")
 
 def line_form(line: str) -> str:
     """Return how a line is written, whatever its indent, the width of its columns and the length of its rules."""
-    form = without_words(line[:_MAX_FORM_CHARACTERS])
+    form = without_words(line)
     form = _REPEATED_SIGN.sub(r"\1\1\1", form)
     return _SPACES.sub("  ", form).strip()
 
