@@ -238,6 +238,15 @@ def test_the_form_of_a_line(line: str, form: str) -> None:
     assert line_form(line) == form
 
 
+async def test_files_of_very_many_lines_are_read_until_there_are_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MAX_LINES_OF_KIND", 100)
+    fill(tmp_path, {f"{number}.log": f"{number}\n" * 60 for number in range(9)})
+    _, heading, *_ = await samples(tmp_path)
+    assert heading == "=== *.log: 9 files; 2 read"
+
+
 async def test_forms_beyond_the_most_frequent_are_counted(tmp_path: Path) -> None:
     signs = "!$%&()*+-/:;<=>?"
     fill(

@@ -33,6 +33,8 @@ _MAX_FILES_OF_KIND = 500
 _MAX_BYTES_OF_KIND = 2_000_000
 _MAX_BYTES_OF_FILE = 200_000
 _MIN_BYTES_OF_FILE = 20_000
+# Finding their forms takes far longer than reading them.
+_MAX_LINES_OF_KIND = 100_000
 # What rotation puts behind the name of a log: a number or a day.
 _ROTATED = re.compile(r"(?:\.\d[\d-]*)+\Z")
 # Their first line mostly has the names of the columns.
@@ -197,7 +199,7 @@ class _SampleReader:
         request = PageRequest(max_bytes=kind.bytes_of_file, with_hash=False)
         deadline = time.monotonic() + _READ_SECONDS
         for path in kind.spread_files():
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or sample.line_count >= _MAX_LINES_OF_KIND:
                 break
             try:
                 page = read_page(path, request, self._index, self._cancel)
@@ -215,14 +217,18 @@ class _Sample:
         files: the lines of each.
         encodings: how many files have each.
         cut_count: files that were not read to their end.
+        line_count: of all files.
     """
 
     files: list[list[str]] = field(default_factory=list[list[str]])
     encodings: Counter[str] = field(default_factory=Counter[str])
     cut_count: int = 0
+    line_count: int = 0
 
     def add(self, page: TextSlice) -> None:
-        self.files.append(_whole_lines(page))
+        lines = _whole_lines(page)
+        self.files.append(lines)
+        self.line_count += len(lines)
         self.encodings[page.encoding] += 1
         if page.next_line is not None or page.next_column is not None:
             self.cut_count += 1
