@@ -204,6 +204,14 @@ async def test_files_that_are_called_unlike_are_read_first(tmp_path: Path, monke
     assert sorted(line.partition("\t")[2] for line in lines[2:]) == sorted(signs.values())
 
 
+async def test_files_that_the_walk_did_not_come_to_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_WALK_SECONDS", -1)
+    fill(tmp_path, {"a.log": "1: one\n" * 9})
+    assert (await samples(tmp_path))[1:] == ["=== a.log", "9\t1: one"]
+    fill(tmp_path, {"in/b.log": "1: one\n" * 9})
+    assert (await samples(tmp_path))[-1] == "[samples are of what was seen within -1 s]"
+
+
 async def test_rotated_files_are_of_the_kind_of_the_first(tmp_path: Path) -> None:
     names = ["a.log", "a.log.1", "a.log.10", "b.log.2026-11-01", "b.LOG.2026-11-02.1"]
     fill(tmp_path, dict.fromkeys(names, "[1] one\n" * 9))

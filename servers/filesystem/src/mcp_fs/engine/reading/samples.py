@@ -124,7 +124,8 @@ def read_samples(start: ReadablePath, walk_filter: WalkFilter, index: LineIndex,
     notes: list[str] = []
     if unread_count:
         notes.append(f"no samples of {pluralize(unread_count, 'other kind')}, with fewer files")
-    if skipped.is_late():
+    # Reading may have ended later than that, of all files.
+    if Skipped.late_reason() in skipped.reasons:
         notes.append(f"samples are of what was seen within {_WALK_SECONDS:g} s")
     if not kinds:
         notes.append("no samples: there are no files")
