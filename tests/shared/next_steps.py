@@ -93,6 +93,11 @@ STEPS = (
         "tests/shared/test_issuer.py",
     ),
     Step(
+        "Send `Authorization: Bearer TOKEN`: the word once, no quotes, every variable filled in.",
+        "always",
+        "tests/shared/test_guard.py::test_a_token_or_a_challenge_that_says_what_is_missing",
+    ),
+    Step(
         "This token lacks the scope {}. Ask for a token that has it.",
         "a token has the scope",
         "test_a_token_with_the_scope_that_was_named_may",
