@@ -157,7 +157,7 @@ def read_files(
 ) -> FileSlices | FileTexts:
     """Read up to 50 text files, or lines of them: `a.py:10-40`, `*.log:-9` (the last); `max_bytes` is shared.
 
-    Each stands below `=== PATH [FACTS]`; one that fails does not stop the others. In scripts `.all` gives {path,
+    Each stands below `=== PATH [FACTS]`; a failed one stops no other. In scripts `.all` gives {path,
     encoding, text} of any number. One file: `read_text`.
     """
     files = find_named_files(paths, _max_files(), cancel)
@@ -177,7 +177,7 @@ def read_media(
 ) -> list[ContentBlock]:
     """Read an image, a sound, a `page` of a PDF as a picture, or another binary file.
 
-    For text, that of a PDF too, use `read_text`.
+    Text, that of a PDF too: `read_text`.
     """
     blocks: list[ContentBlock] = []
     for media in media_reader.read_media(path, page, cancel):
@@ -227,7 +227,7 @@ async def list_directory(
 ) -> FolderPage:
     """List one folder's entries: name, size and time with tabs between; `sort` puts the largest or newest first.
 
-    With hidden and git-ignored ones. For levels below use `list_tree`.
+    With hidden and git-ignored ones. Levels below: `list_tree`.
     """
     if len(path) > 1:
         return await run_in_thread(lambda cancel: list_roots(path))

@@ -252,7 +252,7 @@ def replace_text(
 ) -> ReplaceResult:
     """Replace texts wherever they occur in many files, in one pass, all or none; says where.
 
-    Without hidden and git-ignored files. Says what is nearly alike and stays. One file: `edit_file`.
+    Without hidden and git-ignored files. Tells what is nearly alike. One file: `edit_file`.
     """
     walk_filter = WalkFilter(include_hidden, include_ignored)
     substitution = Substitution(replacements or {}, by, ignore_case)
