@@ -27,7 +27,7 @@ def undo_changes(
     cancel: CancelToken,
     *,
     step: Annotated[FreeText | None, Field(description="Id from the list.")] = None,
-    later: Annotated[bool, Field(description="Later changes too.")] = False,
+    later: Annotated[bool, Field(description="Later ones too.")] = False,
     dry_run: DryRun = True,
 ) -> UndoStepPage | UndoResult:
     """Undo what one call of these tools changed (`step`); without `step`, list such steps, newest first.
