@@ -1,7 +1,7 @@
 """Reads patches as callers write them, so that git stages all of their lines.
 
-Git takes as many lines of a hunk as its header counts, and passes over those behind them without a word. Who writes a
-patch by hand miscounts, and leaves out the carriage returns that no answer shows.
+Git reads as many lines of a hunk as its header counts, and silently ignores those behind them. Who writes a patch by
+hand miscounts, and leaves out the carriage returns, which no answer shows.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _REPLACEMENT = "\ufffd"
 _HUNK = re.compile(
     r"@@ -(?P<old>[0-9]{1,9})(?:,(?P<old_count>[0-9]{1,9}))? \+(?P<new>[0-9]{1,9})(?:,(?P<new_count>[0-9]{1,9}))? @@"
 )
-# What stands before the name of whoever made a mail of the patch, and mostly the version of their git.
+# The last lines of a patch that was mailed: this sign, then mostly the version of the git that wrote it.
 _SIGNATURE = "-- "
 _VERSION = re.compile(r"[0-9]+\.[0-9]")
-# With what something begins that is no line of a hunk, and ends it.
+# How lines begin that end a hunk, as something else begins there.
 _HEADERS = re.compile(r"@@ |diff -|From [0-9a-f]{40} |commit [0-9a-f]{7}")
-# With what a block of code ends where it is quoted.
+# The end of a block of code in Markdown, from which the patch may have been copied.
 _FENCE = "```"
 # Systems bound the length of a command.
 _MAX_NAMES_OF_COMMAND = 200
@@ -42,8 +42,8 @@ class _Hunk(NamedTuple):
 
     Attributes:
         names: those of its file before and after the change.
-        start: the number of the first line behind its header.
-        end: the number of the line behind its last one.
+        start: the position of the first line behind its header.
+        end: the position of the line behind its last one.
     """
 
     header: re.Match[str]
@@ -53,10 +53,10 @@ class _Hunk(NamedTuple):
 
 
 def encode_patch(git: Git, repository: Repository, text: str, cancel: CancelToken) -> bytes:
-    """Return a patch as git is to read it: with the numbers of its lines, and the line ends of its files.
+    """Return a patch as git is to read it: its hunks count their lines, and these end as those of its files do.
 
     Raises:
-        Invalid: it has a sign in the place of bytes, or a line in a hunk that is none.
+        Invalid: it has a sign in the place of bytes, or in a hunk a line that can't belong to it.
     """
     if _REPLACEMENT in text:
         raise Invalid(
@@ -67,13 +67,13 @@ def encode_patch(git: Git, repository: Repository, text: str, cancel: CancelToke
     hunks = _read_hunks(lines)
     for hunk in hunks:
         lines[hunk.start - 1] = _count_lines(hunk, lines)
-        for number in range(hunk.start, hunk.end):
+        for position in range(hunk.start, hunk.end):
             # An empty line may have lost the space before it.
-            if lines[number] == "\r":
-                lines[number] = " \r"
+            if lines[position] == "\r":
+                lines[position] = " \r"
     if "\r" not in text:
         files = _list_crlf_files(git, repository, hunks, cancel)
-        lines = _return_carriages(lines, hunks, files)
+        lines = _restore_carriage_returns(lines, hunks, files)
     return _join(lines)
 
 
@@ -82,23 +82,23 @@ def _join(lines: Sequence[str]) -> bytes:
 
 
 def _read_hunks(lines: Sequence[str]) -> list[_Hunk]:
-    """Return the hunks of a patch, each as long as its header says, or else as its lines go on.
+    """Return the hunks of a patch: each as long as its header says or, if that is wrong, as far as its lines go.
 
     Raises:
-        Invalid: a line that is none of a hunk stands in one.
+        Invalid: a hunk has a line that can't belong to it.
     """
     hunks: list[_Hunk] = []
     names: frozenset[str] = frozenset()
-    for number, line in enumerate(lines):
+    for position, line in enumerate(lines):
         header = _HUNK.match(line)
         if header is None:
             continue
-        start = number + 1
-        names = _read_names(lines, number) or names
+        start = position + 1
+        names = _read_names(lines, position) or names
         end = _find_counted_end(header, lines, start)
         is_counted_well = end is not None and _is_end(lines, end)
         if end is None or not is_counted_well:
-            end = _find_last_end(lines, start)
+            end = _find_uncounted_end(lines, start)
         _refuse_torn_hunk(lines, end, is_counted_well)
         hunks.append(_Hunk(header, names, start, end))
     return hunks
@@ -123,36 +123,36 @@ def _count_lines(hunk: _Hunk, lines: Sequence[str]) -> str:
 
 
 def _read_sign(line: str) -> str:
-    """Return with what a line of a hunk begins; empty for one of which nothing is left but its end."""
+    """Return the first character of a line of a hunk; empty if it has none before its carriage return."""
     return line.removesuffix("\r")[:1]
 
 
 def _find_counted_end(header: re.Match[str], lines: Sequence[str], start: int) -> int | None:
-    """Return where a hunk ends if its header counts its lines; None if so many are not there."""
+    """Return the position at which a hunk ends by its header; None if the header does not fit the lines."""
     old = int(header["old_count"] or 1)
     new = int(header["new_count"] or 1)
-    number = start
+    position = start
     while old > 0 or new > 0:
-        if number == len(lines) or _read_sign(lines[number]) not in _BODY_SIGNS or _names_one_file(lines, number):
+        if position == len(lines) or _read_sign(lines[position]) not in _BODY_SIGNS or _names_one_file(lines, position):
             return None
-        old -= _read_sign(lines[number]) in _OLD_SIGNS
-        new -= _read_sign(lines[number]) in _NEW_SIGNS
-        number += 1
+        old -= _read_sign(lines[position]) in _OLD_SIGNS
+        new -= _read_sign(lines[position]) in _NEW_SIGNS
+        position += 1
     if old or new:
         return None
-    while number < len(lines) and lines[number].startswith("\\"):
-        number += 1
-    return number
+    while position < len(lines) and lines[position].startswith("\\"):
+        position += 1
+    return position
 
 
-def _is_end(lines: Sequence[str], number: int) -> bool:
-    """Whether no more lines of a hunk stand where its header lets it end."""
-    remaining = [line.removesuffix("\r") for line in lines[number : _find_end(lines, number)]]
+def _is_end(lines: Sequence[str], position: int) -> bool:
+    """Whether no more lines of a hunk come at a position, where it ends by its header."""
+    remaining = [line.removesuffix("\r") for line in lines[position : _find_end(lines, position)]]
     return not any(remaining) or remaining == [_SIGNATURE]
 
 
-def _find_last_end(lines: Sequence[str], start: int) -> int:
-    """Return where the lines of a hunk end, without the empty ones behind it."""
+def _find_uncounted_end(lines: Sequence[str], start: int) -> int:
+    """Return the position behind the last line of a hunk that is not empty."""
     end = _find_end(lines, start)
     while end > start and not _read_sign(lines[end - 1]):
         end -= 1
@@ -160,55 +160,58 @@ def _find_last_end(lines: Sequence[str], start: int) -> int:
 
 
 def _refuse_torn_hunk(lines: Sequence[str], end: int, is_counted_well: bool) -> None:
-    """Check that behind the end of a hunk there are no more lines of it, which git would pass over.
+    """Check that behind the end of a hunk there are no more lines of it, which git would ignore.
 
     Raises:
-        Invalid: there are, or may be, as its header counts others.
+        Invalid: there are, or there may be, since its header counts another number of lines.
     """
-    torn = end
-    while torn < len(lines) and not _read_sign(lines[torn]):
-        torn += 1
-    if torn == len(lines) or lines[torn].removesuffix("\r") == _SIGNATURE:
+    following = end
+    while following < len(lines) and not _read_sign(lines[following]):
+        following += 1
+    if following == len(lines) or lines[following].removesuffix("\r") == _SIGNATURE:
         return
-    is_doubtful = not is_counted_well and torn == end and not lines[torn].startswith(_FENCE)
-    number = torn
-    while number < len(lines) and not _is_header(lines, number):
-        if is_doubtful or _read_sign(lines[number]) in ("+", "-"):
+    is_doubtful = not is_counted_well and following == end and not lines[following].startswith(_FENCE)
+    position = following
+    while position < len(lines) and not _is_header(lines, position):
+        if is_doubtful or _read_sign(lines[position]) in ("+", "-"):
             raise Invalid(
-                f"Line {torn + 1} of the `patch` begins with none of a space, `+` and `-`.",
+                f"Line {following + 1} of the `patch` begins with none of a space, `+` and `-`.",
                 "Put a space before each line that stays as it is.",
             )
-        number += 1
+        position += 1
 
 
 def _find_end(lines: Sequence[str], start: int) -> int:
-    """Return the number of the first line that is not in the hunk whose lines begin at `start`."""
+    """Return the position of the first line that can't belong to the hunk whose lines begin at `start`."""
     end = start
     while end < len(lines) and _read_sign(lines[end]) in _BODY_SIGNS and not _is_header(lines, end):
         end += 1
     return end
 
 
-def _is_header(lines: Sequence[str], number: int) -> bool:
-    """Whether something else than a line of a hunk begins: names of files begin like lines that were changed."""
-    names = [line[:4] for line in lines[number : number + 2]]
+def _is_header(lines: Sequence[str], position: int) -> bool:
+    """Whether the next file, hunk or commit begins at a position, or the signature.
+
+    The names of a file and a signature begin like changed lines: what follows them tells.
+    """
+    names = [line[:4] for line in lines[position : position + 2]]
     if names == ["--- ", "+++ "]:
-        return number + 2 < len(lines) and bool(_HUNK.match(lines[number + 2]))
-    if lines[number].removesuffix("\r") == _SIGNATURE:
-        return number + 1 < len(lines) and bool(_VERSION.match(lines[number + 1]))
-    return bool(_HEADERS.match(lines[number]))
+        return position + 2 < len(lines) and bool(_HUNK.match(lines[position + 2]))
+    if lines[position].removesuffix("\r") == _SIGNATURE:
+        return position + 1 < len(lines) and bool(_VERSION.match(lines[position + 1]))
+    return bool(_HEADERS.match(lines[position]))
 
 
-def _names_one_file(lines: Sequence[str], number: int) -> bool:
-    """Whether two lines name a file before and after a change, rather than be changed themselves."""
-    if not _is_header(lines, number) or not lines[number].startswith("--- "):
+def _names_one_file(lines: Sequence[str], position: int) -> bool:
+    """Whether two lines name one file before and after a change, and are not changed lines that look like it."""
+    if not _is_header(lines, position) or not lines[position].startswith("--- "):
         return False
-    old, new = (line[4:].rstrip("\r").split("\t")[0] for line in lines[number : number + 2])
+    old, new = (line[4:].rstrip("\r").split("\t")[0] for line in lines[position : position + 2])
     return "/dev/null" in (old, new) or old.removeprefix("a/") == new.removeprefix("b/")
 
 
 def _list_crlf_files(git: Git, repository: Repository, hunks: Iterable[_Hunk], cancel: CancelToken) -> Set[str]:
-    """Return the files of some hunks all of whose lines end with a carriage return in the index."""
+    """Return those files of some hunks whose lines all end with a carriage return in the index."""
     names: set[str] = set()
     for hunk in hunks:
         # No name of a file has a NUL, and no command can.
@@ -220,14 +223,14 @@ def _list_crlf_files(git: Git, repository: Repository, hunks: Iterable[_Hunk], c
     return {name for description, name in entries if description.startswith("i/crlf ")}
 
 
-def _return_carriages(lines: Sequence[str], hunks: Iterable[_Hunk], files: Set[str]) -> list[str]:
-    """Return the lines of a patch, those of some files with a carriage return unless no line end follows them."""
-    returned = list(lines)
+def _restore_carriage_returns(lines: Sequence[str], hunks: Iterable[_Hunk], files: Set[str]) -> list[str]:
+    """Return the lines of a patch, those of some files with a carriage return before each line end."""
+    restored = list(lines)
     for hunk in hunks:
         if hunk.names.isdisjoint(files):
             continue
-        for number in range(hunk.start, hunk.end):
-            has_line_end = not "".join(lines[number + 1 : number + 2]).startswith("\\")
-            if has_line_end and not lines[number].startswith("\\"):
-                returned[number] += "\r"
-    return returned
+        for position in range(hunk.start, hunk.end):
+            has_line_end = not "".join(lines[position + 1 : position + 2]).startswith("\\")
+            if has_line_end and not lines[position].startswith("\\"):
+                restored[position] += "\r"
+    return restored
