@@ -1,7 +1,7 @@
 """Tells what one side of a range has of commits of the other side that were not picked as they are.
 
-One that was picked with a conflict, or with other changes beside it, has another patch there, and mostly its subject.
-What was made there in another way has its lines in other commits.
+A commit that was picked with a conflict, or together with other changes, has another patch there, but mostly the same
+subject. Of a change that came there in another way, other commits have the lines.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _MAX_COMPARED_SUBJECTS = 5000
 _MAX_NAMESAKES = 10
 # In how many commits of the other side lines are looked for.
 _MAX_OTHERS = 2000
-# For the patches of one side: what one run of git reads, and how many of them there are where that does not do.
-_MAX_BYTES = 4_000_000
+# The patches of one side are read by several runs of git where one has no room for all.
+_MAX_BYTES_OF_RUN = 4_000_000
 _MAX_RUNS = 4
 # How many commits are named, and for each of them how many that have its lines.
 _MAX_NAMED = 5
@@ -86,9 +86,11 @@ def describe_other_side(
     comparison.read_own([commit.oid for commit in remaining if not commit.is_merge])
     sources = [other.oid for other in others if not other.is_merge]
     comparison.read_others([oid for oid in sources if oid not in first_commits])
-    # Of a long list the end is missing.
-    source_count = len(sources) + (len(others) == _MAX_COMPARED_SUBJECTS)
-    return [*facts, *comparison.describe(name, source_count, "other" if namesakes else "commit")]
+    other_count = len(sources)
+    if len(others) == _MAX_COMPARED_SUBJECTS:
+        # The list ends there, and more commits may follow.
+        other_count += 1
+    return [*facts, *comparison.describe(name, other_count, "other" if namesakes else "commit")]
 
 
 def _count_digits(commits: Sequence[Commit]) -> int:
@@ -159,18 +161,18 @@ class _OtherLines:
     _total: PatchLines = field(default_factory=Counter[str])
     _counts_of_line: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
 
-    def add(self, oid: str, lines: PatchLines, wanted: Set[str]) -> None:
+    def add(self, oid: str, lines: PatchLines, compared_lines: Set[str]) -> None:
         self.line_counts[oid] = lines.total()
-        for line in lines.keys() & wanted:
+        for line in lines.keys() & compared_lines:
             self._total[line] += lines[line]
             self._counts_of_line.setdefault(line, {})[oid] = lines[line]
 
     def find_common(self, lines: PatchLines) -> PatchLines:
-        """Return which of some lines the other commits have, all taken together."""
+        """Return which of some lines the other commits have together, as often as they have them."""
         return lines & self._total
 
     def choose_holders(self, lines: PatchLines) -> list[str]:
-        """Return the few commits that have most of some lines, and one more if these have not all that are found."""
+        """Return the few commits that have most of some lines, and one more if others have what is missing of them."""
         missing = self.find_common(lines)
         chosen: list[str] = []
         while missing and len(chosen) <= _MAX_HOLDERS:
@@ -182,11 +184,11 @@ class _OtherLines:
         return chosen
 
     def has_others(self, oid: str, lines: PatchLines) -> bool:
-        """Whether a commit has more than what it has of some lines."""
+        """Whether a commit has more lines than its share of these."""
         return self.line_counts[oid] > self._count_held(self.find_common(lines), [])[oid]
 
     def _count_held(self, lines: PatchLines, passed_over: Sequence[str]) -> Counter[str]:
-        """Return by its hash how many of some lines each commit has, without a few commits."""
+        """Return by its hash how many of some lines each commit has, except for those passed over."""
         counts: Counter[str] = Counter()
         for line, number in lines.items():
             for oid, other_number in self._counts_of_line[line].items():
@@ -198,7 +200,7 @@ class _OtherLines:
 
 @dataclass
 class _LineComparison:
-    """Looks in other commits for the lines of some.
+    """Looks for the lines of some commits, which are not picked, in the commits of the other side.
 
     Attributes:
         digits: how many of a hash are shown.
@@ -213,7 +215,7 @@ class _LineComparison:
     _unread: int = 0
 
     def read_own(self, oids: Sequence[str]) -> None:
-        """Read the lines of commits that are looked for; those without a word are passed over."""
+        """Read the lines to look for, of commits that are not picked; a commit without words has none."""
         self._unread = len(oids)
         for oid, lines in self._stream(oids):
             self._unread -= 1
@@ -222,17 +224,17 @@ class _LineComparison:
                 self._commits.append(_ComparedCommit(oid, words, lines))
 
     def read_others(self, oids: Sequence[str]) -> None:
-        """Look for the lines in other commits, which are given newest first."""
+        """Look for the lines in commits of the other side, which are given newest first."""
         if not self._commits:
             return
-        wanted: set[str] = set()
+        compared_lines: set[str] = set()
         for commit in self._commits:
-            wanted.update(commit.lines)
+            compared_lines.update(commit.lines)
         for oid, lines in self._stream(oids[:_MAX_OTHERS]):
-            self._others.add(oid, _select_words(lines), wanted)
+            self._others.add(oid, _select_words(lines), compared_lines)
 
     def _stream(self, oids: Sequence[str]) -> Iterator[tuple[str, PatchLines]]:
-        """Return hash and lines of each commit, passing over one for which a run of git has no room."""
+        """Yield hash and lines of each commit, without one for which a whole run of git has no room."""
         for _ in range(_MAX_RUNS):
             read_count = 0
             for oid, lines in self._stream_once(oids):
@@ -243,21 +245,21 @@ class _LineComparison:
     def _stream_once(self, oids: Sequence[str]) -> Iterator[tuple[str, PatchLines]]:
         # A line of which white space alone changed has not changed, and an empty commit is compared too.
         options = ["--ignore-all-space", "--always", "--"]
-        return stream_patch_lines(self.git, self.repository, oids, self.cancel, _MAX_BYTES, options)
+        return stream_patch_lines(self.git, self.repository, oids, self.cancel, _MAX_BYTES_OF_RUN, options)
 
     def describe(self, name: str, other_count: int, noun: str) -> list[str]:
-        """Return what the other commits have of the lines, and what was not compared; nothing if there are none.
+        """Return what the other side has of the lines, and what was not compared; nothing if there are no commits.
 
         Args:
-            name: where the other commits are.
-            other_count: how many there are, at least.
-            noun: what the commits of the lines are called.
+            name: the revision of the other side.
+            other_count: how many commits it has, at least.
+            noun: what the commits that are not picked are called.
         """
         facts: list[str] = []
         unread: list[str] = []
         read_count = len(self._others.line_counts)
         if self._commits and read_count:
-            facts.append(f"{self._describe_found(name, noun)} (but for white space, merges and lines without words)")
+            facts.append(f"{self._describe_matches(name, noun)} (but for white space, merges and lines without words)")
         if self._unread and other_count:
             unread.append(f"{count(self._unread, 'commit')} here")
         if self._commits and read_count < other_count:
@@ -266,16 +268,16 @@ class _LineComparison:
             facts.append(f"lines not compared: {', '.join(unread)}")
         return facts
 
-    def _describe_found(self, name: str, noun: str) -> str:
+    def _describe_matches(self, name: str, noun: str) -> str:
         commits = f"the {count(len(self._commits), noun)} not picked"
-        found = [commit for commit in self._commits if self._others.find_common(commit.lines)]
-        if found:
-            return f"of {commits}, commits of {name} have {self._list_found(found)}"
+        matches = [commit for commit in self._commits if self._others.find_common(commit.lines)]
+        if matches:
+            return f"of {commits}, commits of {name} have {self._list_matches(matches)}"
         return f"no commit of {name} adds or removes a line of {commits}"
 
-    def _list_found(self, commits: Sequence[_ComparedCommit]) -> str:
+    def _list_matches(self, matches: Sequence[_ComparedCommit]) -> str:
         """Return how many lines of each commit the others have, beginning with those of which they have most."""
-        commits = sorted(commits, key=lambda commit: -self._find_share(commit))
+        commits = sorted(matches, key=self._find_share, reverse=True)
         items = [self._describe_commit(commit) for commit in commits[:_MAX_NAMED]]
         hidden = len(commits) - len(items)
         if hidden:
@@ -294,20 +296,20 @@ class _LineComparison:
         """Return how many lines of a commit the others have, and which have them."""
         common = self._others.find_common(commit.lines)
         holders = self._others.choose_holders(commit.lines)
-        named = holders[:_MAX_HOLDERS]
-        places = ", ".join(oid[: self.digits] for oid in named)
-        if len(holders) > len(named):
-            places += " and more"
+        named_holders = holders[:_MAX_HOLDERS]
+        names = ", ".join(oid[: self.digits] for oid in named_holders)
+        if len(holders) > len(named_holders):
+            names += " and more"
         own_name = commit.oid[: self.digits]
         if common != commit.lines:
-            texts = {_remove_space(line): line for line in commit.shown_lines}
-            shown = Counter({texts[line]: number for line, number in common.items()})
+            shown_forms = {_remove_space(line): line for line in commit.shown_lines}
+            shown_lines = Counter({shown_forms[line]: number for line, number in common.items()})
             total = count(commit.lines.total(), "line")
-            return f"{common.total():,} of {total} of {own_name} ({name_lines(shown, 1)} in {places})"
-        if any(self._others.has_others(oid, commit.lines) for oid in named):
-            places += " beside others"
+            return f"{common.total():,} of {total} of {own_name} ({name_lines(shown_lines, 1)} in {names})"
+        if any(self._others.has_others(oid, commit.lines) for oid in named_holders):
+            names += " beside others"
         lines = "the line" if common.total() == 1 else f"all {common.total():,} lines"
-        return f"{lines} of {own_name} (in {places})"
+        return f"{lines} of {own_name} (in {names})"
 
 
 def _select_words(lines: PatchLines) -> PatchLines:
