@@ -13,7 +13,7 @@ __all__ = ["PathGlob"]
 
 _ANY_FOLDERS = "**"
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_MAX_CHOICES = 100
+_MAX_GLOBS = 100
 
 
 class PathGlob:
@@ -25,11 +25,11 @@ class PathGlob:
 
     def __init__(self, glob: str) -> None:
         names_by_folders: dict[tuple[str, ...], list[str]] = {}
-        for choice in _expand_braces(glob):
-            *folders, name = _split(choice)
+        for expansion in _expand_braces(glob):
+            *folders, name = _split(expansion)
             names_by_folders.setdefault(tuple(folders), []).append(name)
-        self._parts = [_Part.compile(folders, names) for folders, names in names_by_folders.items()]
-        # Many files are in one folder.
+        self._patterns = [_FolderPattern.compile(folders, names) for folders, names in names_by_folders.items()]
+        # Files of one folder share what matches their names, so that each folder is matched once.
         self._names_by_folder: dict[str, list[re.Pattern[str]]] = {}
 
     def matches(self, path: str) -> bool:
@@ -37,25 +37,25 @@ class PathGlob:
         names = self._names_by_folder.get(folder)
         if names is None:
             folders = folder.split("/") if folder else []
-            names = [part.name for part in self._parts if part.matches_folders(folders)]
+            names = [pattern.name for pattern in self._patterns if pattern.matches_folders(folders)]
             self._names_by_folder[folder] = names
-        return any(glob.match(name) for glob in names)
+        return any(pattern.match(name) for pattern in names)
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Those of a glob's choices whose folders are alike.
+class _FolderPattern:
+    """The names that a glob allows in some folders.
 
     Attributes:
-        folders: what match them one by one, of which None stands for any number.
-        name: what matches the name at the end.
+        folders: what each folder of a path has to match, in their order; None stands for any number of folders.
+        name: what the name behind them has to match.
     """
 
     folders: Sequence[re.Pattern[str] | None]
     name: re.Pattern[str]
 
     @classmethod
-    def compile(cls, folders: Sequence[str], names: Sequence[str]) -> _Part:
+    def compile(cls, folders: Sequence[str], names: Sequence[str]) -> _FolderPattern:
         folder_globs: list[re.Pattern[str] | None] = []
         for folder in folders:
             if folder == _ANY_FOLDERS:
@@ -65,7 +65,11 @@ class _Part:
         return cls(folder_globs, re.compile("|".join(map(translate, names))))
 
     def matches_folders(self, folders: Sequence[str]) -> bool:
-        positions = self._pass_any_folders({0})
+        """Return whether a path's folders match.
+
+        After each folder, `positions` are those in `self.folders` of what the next one may match.
+        """
+        positions = self._skip_any_folders({0})
         for folder in folders:
             following: set[int] = set()
             for position in positions:
@@ -76,11 +80,11 @@ class _Part:
                     following.add(position)
                 elif glob.match(folder):
                     following.add(position + 1)
-            positions = self._pass_any_folders(following)
+            positions = self._skip_any_folders(following)
         return len(self.folders) in positions
 
-    def _pass_any_folders(self, positions: Set[int]) -> set[int]:
-        """Return the positions in the globs that can be reached from others without another folder."""
+    def _skip_any_folders(self, positions: Set[int]) -> set[int]:
+        """Return some positions, and those behind each `**` at one, which may stand for no folder."""
         reached = set(positions)
         for position, glob in enumerate(self.folders):
             if position in reached and glob is None:
@@ -89,23 +93,25 @@ class _Part:
 
 
 def _expand_braces(glob: str) -> list[str]:
-    """Return what a glob stands for: for `*.{c,h}` that is `*.c` and `*.h`."""
+    """Return the globs that a glob with braces stands for: for `*.{c,h}` that is `*.c` and `*.h`."""
     expanded: list[str] = []
     pending = [glob]
     while pending:
-        if len(expanded) + len(pending) > _MAX_CHOICES:
-            raise Invalid(f"The braces of {quote(glob)} stand for more than {_MAX_CHOICES} globs.", "Search in parts.")
-        choice = pending.pop()
-        braces = _BRACES.search(choice)
+        if len(expanded) + len(pending) > _MAX_GLOBS:
+            raise Invalid(f"The braces of {quote(glob)} stand for more than {_MAX_GLOBS} globs.", "Search in parts.")
+        expansion = pending.pop()
+        braces = _BRACES.search(expansion)
         if braces is None:
-            expanded.append(choice)
+            expanded.append(expansion)
             continue
-        pending += [choice[: braces.start()] + text + choice[braces.end() :] for text in braces[1].split(",")]
+        before = expansion[: braces.start()]
+        after = expansion[braces.end() :]
+        pending += [before + alternative + after for alternative in braces[1].split(",")]
     return expanded
 
 
 def _split(glob: str) -> list[str]:
-    """Return a glob's names, the folders that may stand before or behind them as `**`."""
+    """Return the names in a glob, with `**` where any folders may stand before or behind them."""
     names = glob.strip("/").removeprefix("./").split("/")
     if "/" not in glob.rstrip("/"):
         names.insert(0, _ANY_FOLDERS)
