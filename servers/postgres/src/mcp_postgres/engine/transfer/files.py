@@ -236,19 +236,19 @@ async def import_rows(pools: ConnectionPools, table: ImportTable, file: ServedFi
 async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _ImportSource, *, dry_run: bool) -> Import:
     async with pools.session(table.database, writes=True) as session:
         transaction_id = await session.fetch_value(READ_TRANSACTION_ID) or ""
-        target, added = await _find_or_create_table(session, table, source)
-        if added is None:
+        target, new_columns = await _find_or_create_table(session, table, source)
+        if new_columns is None:
             source.fields = await _read_fields(source)
         try:
             columns = _match_columns(table, await fetch_json(session, _COLUMNS, target["oid"]), source.fields)
         except Invalid as mismatch:
             raise Invalid(mismatch.failure, mismatch.fix + await _describe_contents(session, source)) from mismatch
-        if added is None:
+        if new_columns is None:
             _keep_texts(source, columns)
         session.take_warnings()
         try:
             copied = await _copy_into(session, table, target, columns, source)
-            if added is None:
+            if new_columns is None:
                 await _refuse_other_changes(session, transaction_id)
         except psycopg.Error as error:
             problem = to_problem(error, table.database.name)
@@ -270,7 +270,7 @@ async def _import_rows(pools: ConnectionPools, table: ImportTable, source: _Impo
         columns=names,
         rows=copied.rows,
         dry_run=dry_run,
-        new_columns=added or [],
+        new_columns=new_columns or [],
         descriptions=summary,
         dialect=source.dialect.describe(source.fields),
         records=copied.records,
@@ -290,15 +290,15 @@ async def _find_or_create_table(
     Raises:
         Refused: rows can't be copied into it.
     """
-    added: list[str] | None = None
+    new_columns: list[str] | None = None
     try:
         target = await find_table(session, table)
     except MissingName as missing:
-        added = await _create_table(session, table, source, missing)
+        new_columns = await _create_table(session, table, source, missing)
         target = await find_table(session, table)
     if target["kind"] not in ("table", "partitioned table"):
         raise Refused(f"{quote(table.name)} is a {target['kind']}.", "Rows are copied into tables.")
-    return target, added
+    return target, new_columns
 
 
 async def _describe_contents(session: Session, source: _ImportSource) -> str:
@@ -345,7 +345,7 @@ async def _create_table(session: Session, table: ImportTable, source: _ImportSou
     with source.open() as raw:
         if source.is_parquet:
             types = await run_in_thread(lambda cancel: read_types(raw))
-        source.fields, added, create_sql = await run_in_thread(
+        source.fields, new_columns, create_sql = await run_in_thread(
             lambda cancel: _infer_table(
                 name, raw, source.file, source.dialect, cancel, source.summary, typed=not source.is_csv, types=types
             )
@@ -354,7 +354,7 @@ async def _create_table(session: Session, table: ImportTable, source: _ImportSou
         await session.run_pipeline((create_sql, ()))
     except psycopg.Error as error:
         raise to_problem(error, table.database.name) from error
-    return added
+    return new_columns
 
 
 async def _copy_into(

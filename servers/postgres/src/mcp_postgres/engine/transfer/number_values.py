@@ -1,16 +1,18 @@
-"""Looks at values of a file for columns of numbers: of some PostgreSQL keeps another number, without a word.
+"""Notices values of a file that PostgreSQL keeps as another number, without a word.
 
-A code with zeros in front comes in without them, and a number with more decimals than its column has is rounded.
+A code with zeros in front loses them, and a number with more decimals than its column has is rounded.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from mcp_batteries.errors import quote
+from mcp_batteries.sql.results.rows import format_count
 
 __all__ = ["NumberValues"]
 
@@ -21,31 +23,35 @@ _ALL_DIGITS = Context(prec=150_000)
 
 
 class _Column(NamedTuple):
-    """A column of numbers, the place of its field in a record, and how many decimals it keeps; None for any number."""
+    """A column of numbers.
 
-    place: int
+    Attributes:
+        position: of its field in a record.
+        scale: how many decimals it keeps; None if it keeps all.
+    """
+
+    position: int
     name: str
     scale: int | None
 
 
-class _NotedValues:
-    """Values that are others in the table: by the column, the first of them and how many there are."""
+class _ChangedValues:
+    """Values that the table keeps in another form: by the column, the first of them and how many there are."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
 
-    def add(self, column: str, value: str, number: int) -> None:
-        self._first.setdefault(column, f"{quote(value, _MAX_QUOTED_CHARACTERS)} in record {number:,}")
-        self._counts[column] = self._counts.get(column, 0) + 1
+    def add(self, column: str, value: str, record_number: int) -> None:
+        self._first.setdefault(column, f"{quote(value, _MAX_QUOTED_CHARACTERS)} in record {record_number:,}")
+        self._counts[column] += 1
 
     def describe(self) -> str:
         """Return the columns, each with how many records have such a value; empty if none has."""
-        return "; ".join(
-            f"{quote(name)} in {self._counts[name]:,} {'record' if self._counts[name] == 1 else 'records'}, "
-            f"the first {first}"
-            for name, first in self._first.items()
-        )
+        columns: list[str] = []
+        for name, first in self._first.items():
+            columns.append(f"{quote(name)} in {format_count(self._counts[name], 'record')}, the first {first}")
+        return "; ".join(columns)
 
 
 class NumberValues:
@@ -57,21 +63,21 @@ class NumberValues:
 
     def __init__(self, columns: Sequence[Mapping[str, Any]]) -> None:
         self._columns = [
-            _Column(place, column["name"], column["scale"])
-            for place, column in enumerate(columns)
+            _Column(position, column["name"], column["scale"])
+            for position, column in enumerate(columns)
             if column["category"] == "N"
         ]
-        self._codes = _NotedValues()
-        self._rounded = _NotedValues()
+        self._codes = _ChangedValues()
+        self._rounded = _ChangedValues()
 
-    def check(self, record: Sequence[Any], number: int) -> None:
+    def check(self, record: Sequence[Any], record_number: int) -> None:
         """Look at one record."""
         for column in self._columns:
-            value = record[column.place]
+            value = record[column.position]
             if isinstance(value, str) and _CODE.fullmatch(value):
-                self._codes.add(column.name, value, number)
+                self._codes.add(column.name, value, record_number)
             if column.scale is not None and _has_more_decimals(value, column.scale):
-                self._rounded.add(column.name, str(value), number)
+                self._rounded.add(column.name, str(value), record_number)
 
     def describe(self) -> list[str]:
         """Return which columns lost zeros or decimals, as sentences."""
@@ -86,7 +92,7 @@ class NumberValues:
 
 
 def _has_more_decimals(value: Any, scale: int) -> bool:
-    """Return whether a value, as the file has it, is a number that is not one of so many decimals."""
+    """Return whether a value of the file is a number with more decimals than `scale`, zeros at its end left aside."""
     if not isinstance(value, str | int | float):
         return False
     text = str(value).strip()

@@ -1,7 +1,7 @@
 """Looks at dates and times of a file before PostgreSQL reads them: some it would take for others without a word.
 
-A year of two digits is taken for a day by `DateStyle`. Of a time for a column without a time zone the offset is left
-out, and for a column of dates the time of day.
+By `DateStyle`, it may take a year of two digits for a day. A column without a time zone drops a time's offset, and a
+column of dates drops the time of day.
 """
 
 from __future__ import annotations
@@ -34,31 +34,33 @@ class TimeValues:
 
     def __init__(self, columns: Sequence[Mapping[str, Any]]) -> None:
         self._columns = [
-            (place, column["name"], column["time"]) for place, column in enumerate(columns) if column["time"]
+            (position, column["name"], column["time"]) for position, column in enumerate(columns) if column["time"]
         ]
         self._offsets: dict[str, dict[str, None]] = {}
         self._times_of_day: dict[str, str] = {}
 
-    def check(self, record: Sequence[Any], number: int) -> None:
+    def check(self, record: Sequence[Any], record_number: int) -> None:
         """Look at one record.
 
         Raises:
             Invalid: a date of it has a year of two digits.
         """
-        for place, name, kind in self._columns:
-            value = record[place]
+        for position, name, kind in self._columns:
+            value = record[position]
             if not isinstance(value, str):
                 continue
             date = _TIME_OF_DAY.sub("", value)
             if _DIGIT.search(date) and not _WHOLE_YEAR.search(date):
                 raise Invalid(
-                    f"Record {number} has a date for {quote(name)} whose year has two digits: {quote(value, 50)}. "
-                    "PostgreSQL would take its first number for the year.",
+                    f"Record {record_number} has a date for {quote(name)} whose year has two digits: "
+                    f"{quote(value, 50)}. PostgreSQL would take its first number for the year.",
                     "Write years with four digits, first; or import it into a new table, where `edit_schema` is "
                     "offered, and INSERT from that with to_date(name, 'DD/MM/YY').",
                 )
             if kind == "date" and _TIME_AFTER_MIDNIGHT.search(value):
-                self._times_of_day.setdefault(name, f"{quote(value, _MAX_QUOTED_CHARACTERS)} in record {number:,}")
+                self._times_of_day.setdefault(
+                    name, f"{quote(value, _MAX_QUOTED_CHARACTERS)} in record {record_number:,}"
+                )
             offset = _OFFSET.search(value)
             if kind == "local" and offset is not None and not _NO_OFFSET.fullmatch(offset[1]):
                 self._offsets.setdefault(name, {})[offset[1]] = None
