@@ -1,6 +1,6 @@
 """Filters of issues and pull requests by labels and milestone, as far as GitHub applies them, and what it leaves.
 
-GitHub finds nothing by a label that there is not, and says no word of it.
+By a label that does not exist GitHub finds nothing, without an error.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class LabelFilter:
         return None
 
     @property
-    def wanted(self) -> Sequence[str]:
-        """The labels that are to be there."""
+    def required_names(self) -> Sequence[str]:
+        """The labels that an issue has to have."""
         if self._is_none:
             return []
         return self.names
@@ -61,17 +61,17 @@ class LabelFilter:
 
 
 async def note_missing_labels(api: Api, repo: Repo, page: Listing, labels: LabelFilter) -> Listing:
-    """Return a page, if it is empty with which of the labels that it was searched by there are not."""
+    """Return the page; if it is empty, with a note on those labels of its filter that the repository lacks."""
     if page.rows:
         return page
     missing: list[str] = []
-    for name in labels.wanted[:_MAX_LOOKED_UP_LABELS]:
+    for name in labels.required_names[:_MAX_LOOKED_UP_LABELS]:
         try:
             await api.get(f"{repo.path}/labels/{api.policy.label(name).path}", f"label {quote(name)}", internal=True)
         except NotFound:
             missing.append(quote(name))
         except Problem:
-            # That nothing was found is all that is sure.
+            # The note can be spared, as the empty page is right without it.
             break
     if not missing:
         return page

@@ -269,7 +269,7 @@ def _check_not_empty(text: str | None) -> str | None:
     return text
 
 
-def _check_body(max_characters: int) -> Callable[[str | None], str | None]:
+def _body_check(max_characters: int) -> Callable[[str | None], str | None]:
     """Return what refuses a text that is too long, or that an answer cut."""
 
     def check(text: str | None) -> str | None:
@@ -350,11 +350,11 @@ _TITLE_FITS = AfterValidator(_at_most(_MAX_TITLE_CHARACTERS))
 Title = Annotated[FreeText, _TITLE_FIELD, AfterValidator(_check_not_empty), _TITLE_FITS]
 OptionalTitle = Annotated[FreeText | None, _TITLE_FIELD, _TITLE_FITS]
 _BODY_FIELD = Field(description="Markdown")
-_BODY_FITS = AfterValidator(_check_body(_MAX_BODY_CHARACTERS))
+_BODY_FITS = AfterValidator(_body_check(_MAX_BODY_CHARACTERS))
 Body = Annotated[FreeText, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
 CommentText = Annotated[FreeText | None, _BODY_FIELD, AfterValidator(_check_not_empty), _BODY_FITS]
 OptionalBody = Annotated[FreeText | None, _BODY_FIELD, _BODY_FITS, EMPTY_COUNTS]
-ReleaseNotes = Annotated[FreeText | None, _BODY_FIELD, AfterValidator(_check_body(_MAX_NOTES_CHARACTERS)), EMPTY_COUNTS]
+ReleaseNotes = Annotated[FreeText | None, _BODY_FIELD, AfterValidator(_body_check(_MAX_NOTES_CHARACTERS)), EMPTY_COUNTS]
 NameList = Annotated[list[FreeText] | None, AfterValidator(_split_names)]
 Names = Annotated[
     NameList, AfterValidator(_empty_for_none), Field(description="All, none, or +name and -name"), EMPTY_COUNTS

@@ -78,7 +78,7 @@ _MAX_BRANCHES = 50
 _DELETED = "deleted"
 _MAX_NAMED_PULLS = 10
 _SHORT_SHA = 7
-# Clocks differ.
+# A fork that is older was there before the call. Clocks differ by less.
 _NEW_FORK_SECONDS = 300
 _GRAPHQL_REFS = {"branches": (BRANCHES, DATED_BRANCH), "tags": (TAGS, TAG)}
 _Branches = Annotated[
@@ -223,7 +223,7 @@ async def list_commits(
     hint = "`list_refs` shows branches and tags; without `ref` it is the default branch."
     oldest: dict[str, Any] = {}
 
-    def find_commits(commits: Any) -> Any:
+    def remember_oldest(commits: Any) -> Any:
         if commits:
             oldest.update(commits[-1])
         return commits
@@ -233,7 +233,7 @@ async def list_commits(
         # GitHub compares these with when a commit was made, which a rebase changes, and not with when it was written.
         projection = Projection(COMMIT.getters, _COLUMNS_OF_PERIOD)
     query = ListQuery(
-        f"{repo.path}/commits", description, projection, params=params, repo=repo, hint=hint, find_list=find_commits,
+        f"{repo.path}/commits", description, projection, params=params, repo=repo, hint=hint, find_list=remember_oldest,
     )  # fmt: skip
     page = await fetch_page(api, query, PageOptions(fields, limit, cursor))
     if path is None:
@@ -500,7 +500,7 @@ def _is_older(repository: Mapping[str, Any], seconds: float) -> bool:
 
 
 async def _note_old_name(api: Api, repo: Repo, path: FilePath, oldest_sha: str) -> str | None:
-    """Return under which name a file has commits before those of its own name, as GitHub follows no rename.
+    """Return a note on the name that a file had before, as GitHub follows no rename; None if none is known.
 
     Args:
         oldest_sha: the first commit with the file's name.

@@ -155,8 +155,12 @@ _INDEXES: Mapping[SearchKind, _Index] = {
     "commits": _Index("commits", COMMIT_HIT, _SORTS_OF_COMMITS, reach=_REACH_OF_COMMITS),
     "issues": _Index("issues", _ISSUE_HIT, _SORTS_OF_ISSUES, qualifier="is:issue", own_qualifier=_KIND_OF_ISSUE),
     "pull_requests": _Index("issues", _ISSUE_HIT, _SORTS_OF_ISSUES, qualifier="is:pr", own_qualifier=_KIND_OF_ISSUE),
-    "users": _Index("users", PERSON, _SORTS_OF_ACCOUNTS, None, qualifier="type:user", own_qualifier=_KIND_OF_ACCOUNT),
-    "orgs": _Index("users", PERSON, _SORTS_OF_ACCOUNTS, None, qualifier="type:org", own_qualifier=_KIND_OF_ACCOUNT),
+    "users": _Index(
+        "users", PERSON, _SORTS_OF_ACCOUNTS, private_getter=None, qualifier="type:user", own_qualifier=_KIND_OF_ACCOUNT
+    ),
+    "orgs": _Index(
+        "users", PERSON, _SORTS_OF_ACCOUNTS, private_getter=None, qualifier="type:org", own_qualifier=_KIND_OF_ACCOUNT
+    ),
     "topics": _Index("topics", TOPIC, private_getter=None),
 }
 

@@ -401,9 +401,9 @@ def _params_of_state(state: PullState) -> dict[str, Any]:
 
 
 def _default_order(sort: str | None) -> Literal["desc"] | None:
-    """Return the order that GitHub is asked for if the caller names none.
+    """Return the order to ask GitHub for if the caller names none; None for its default.
 
-    Its own is ascending wherever a sort is named: those last that were updated last, or have the most comments.
+    By default the pull requests that were updated last, or have the most comments, come last.
     """
     if sort in (None, "created", "long-running"):
         return None
