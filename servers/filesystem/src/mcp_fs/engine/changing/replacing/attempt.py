@@ -54,7 +54,7 @@ class Attempt:
     """Tries with each file what would become of it, and changes none.
 
     Args:
-        near_matches: gets each text.
+        near_matches: searches each text for what stays, though it is nearly an old one.
         encoding: what the files would be written in; None for the encoding that each has.
         old_encoding: what those are read in whose encoding would be a guess; None for the guess.
 

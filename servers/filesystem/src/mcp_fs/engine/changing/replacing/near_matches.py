@@ -8,44 +8,43 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_fs.engine.changing.replacing.substitution import Substitution, ends_lines_in_crlf
+from mcp_fs.engine.changing.replacing.substitution import MATCHES_NOTHING, Substitution, ends_lines_in_crlf
 from mcp_fs.engine.patterns.regex import LineSearch, compile_line_search
 from mcp_fs.engine.patterns.unicode_classes import expand_compositions
 from mcp_fs.engine.text.encodings import replace_undecodable
 
 __all__ = ["NearMatches"]
 
-# Shorter ones are in many words.
+# Shorter old texts are in many words.
 _MIN_CHARACTERS = 4
 _MAX_OLD_TEXTS = 20
-# Beyond this nothing is told, because a part would be taken for all.
-_MAX_CHARACTERS = 20_000_000
-_MAX_TEXTS = 1000
-# Of what a near match has around it.
+# Beyond these nothing is told, because a part would be taken for all.
+_MAX_SEARCHED_CHARACTERS = 20_000_000
+_MAX_SPELLINGS = 1000
+# Of the word around a match, on either side.
 _MAX_NEIGHBORS = 30
 _MAX_NEIGHBOR_BYTES = _MAX_NEIGHBORS * 4
 _MAX_NAMED = 4
-# With accents that stand apart from their letters.
+# Accents may stand apart from their letters.
 _WORD_PART = rf"[\w\u0300-\u036f]{{1,{_MAX_NEIGHBORS}}}"
 _WORD_BEFORE = re.compile(rf"{_WORD_PART}\Z")
 _WORD_BEHIND = re.compile(_WORD_PART)
-_NOTHING = re.compile(r"(?!)")
 
 
 @dataclass(slots=True)
 class NearMatches:
-    """Counts them in the texts that a replacement looks at.
+    """Counts what is nearly an old text in the texts that a replacement searches.
 
     Attributes:
         search: finds the old texts in any case and with any blanks; None where near matches are not looked for.
         replaced: matches what is replaced, as a whole.
-        counts: how often each was found.
-        characters: how many the texts had together.
+        counts: how often each spelling of a near match was found.
+        characters: how many were searched.
     """
 
     substitution: Substitution
     search: LineSearch | None = None
-    replaced: re.Pattern[str] = _NOTHING
+    replaced: re.Pattern[str] = MATCHES_NOTHING
     counts: Counter[str] = field(default_factory=Counter[str])
     characters: int = 0
 
@@ -63,7 +62,7 @@ class NearMatches:
             self.search = compile_line_search("|".join(alternatives), literal=False, ignore_case=True, multiline=True)
 
     def count(self, text: str) -> None:
-        """Count those of a text."""
+        """Count the near matches in a text."""
         self.characters += len(text)
         if self.search is None or self._is_too_much:
             return
@@ -72,19 +71,19 @@ class NearMatches:
         span = self.search(data, 0)
         while span is not None:
             begin, end = span
-            found = data[begin:end].decode()
+            spelling = data[begin:end].decode()
             if self.substitution.by == "word":
-                found = _word_before(data, begin) + found + _word_behind(data, end)
-            if not self._is_replaced(found, reads_crlf_as_lf=reads_crlf_as_lf):
-                self.counts[found] += 1
+                spelling = _word_before(data, begin) + spelling + _word_behind(data, end)
+            if not self._is_replaced(spelling, reads_crlf_as_lf=reads_crlf_as_lf):
+                self.counts[spelling] += 1
             span = self.search(data, end)
 
     def describe(self) -> str:
-        """Return which there are, the most frequent first; empty if there are none, or they were not all looked for."""
+        """Return the near matches, the most frequent first; empty if there are none, or not all texts were searched."""
         if not self.counts or self._is_too_much:
             return ""
         most_frequent = self.counts.most_common(_MAX_NAMED)
-        named = [f"{count:,} {quote(found)}" for found, count in most_frequent]
+        named = [f"{count:,} {quote(spelling)}" for spelling, count in most_frequent]
         others = self.counts.total() - sum(count for _, count in most_frequent)
         if others:
             named.append("1 other" if others == 1 else f"{others:,} others")
@@ -92,12 +91,12 @@ class NearMatches:
 
     @property
     def _is_too_much(self) -> bool:
-        return self.characters > _MAX_CHARACTERS or len(self.counts) > _MAX_TEXTS
+        return self.characters > _MAX_SEARCHED_CHARACTERS or len(self.counts) > _MAX_SPELLINGS
 
-    def _is_replaced(self, found: str, *, reads_crlf_as_lf: bool) -> bool:
+    def _is_replaced(self, spelling: str, *, reads_crlf_as_lf: bool) -> bool:
         if reads_crlf_as_lf:
-            found = found.replace("\r\n", "\n")
-        return self.replaced.fullmatch(found) is not None
+            spelling = spelling.replace("\r\n", "\n")
+        return self.replaced.fullmatch(spelling) is not None
 
 
 def _word_before(data: bytes, begin: int) -> str:

@@ -62,7 +62,8 @@ def replace_in_files(
     """
     _check_replacements(substitution)
     refuse_archived(start)
-    substitute, near_matches = substitution.compile(cancel), NearMatches(substitution)
+    substitute = substitution.compile(cancel)
+    near_matches = NearMatches(substitution)
     attempt = Attempt(substitute, near_matches, substitution.encoding, substitution.old_encoding, cancel)
     files = attempt.try_files(_iterate_files(start, glob, walk_filter, attempt.skipped, cancel))
     notes: list[str] = []
@@ -144,8 +145,9 @@ def _describe_attempt(attempt: Attempt, substitution: Substitution, files: Seque
         notes.append(_describe_binary(attempt.binary_paths))
     if files and unmatched:
         notes.append(_describe_unmatched(unmatched))
-    if near := attempt.near_matches.describe():
-        notes.append(near)
+    near_matches = attempt.near_matches.describe()
+    if near_matches:
+        notes.append(near_matches)
     return notes
 
 

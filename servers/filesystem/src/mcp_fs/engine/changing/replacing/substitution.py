@@ -15,9 +15,9 @@ from mcp_fs.engine.patterns.regex import NextMatch, SearchText, TextMatches, com
 from mcp_fs.engine.patterns.unicode_classes import expand_compositions
 from mcp_fs.engine.text.encodings import Encoding, SizeLimit
 
-__all__ = ["Substitute", "Substitution", "ends_lines_in_crlf"]
+__all__ = ["MATCHES_NOTHING", "Substitute", "Substitution", "ends_lines_in_crlf"]
 
-_MATCHES_NOTHING = re.compile(r"(?!)")
+MATCHES_NOTHING = re.compile(r"(?!)")
 # No character before it is a mark, or a part of a Korean syllable.
 _FIRST_MARK = "\u0300"
 # No character of Unicode has more parts.
@@ -62,7 +62,7 @@ class Substitution:
     def inside_words_pattern(self) -> re.Pattern[str]:
         """Return a pattern that finds an old text in a longer word, as `cat` in `concatenate`."""
         if self.by != "text":
-            return _MATCHES_NOTHING
+            return MATCHES_NOTHING
         alternatives: list[str] = []
         for old in self.replacements:
             text = re.escape(old)
