@@ -14,7 +14,7 @@ __all__ = ["LEVELS", "Form", "FormLevel", "TextForms", "show_text", "without_wor
 FormLevel = Callable[[str], str]
 """Returns what texts that are alike have in common; it gets the beginning of each, without numbers."""
 
-# What stands behind these tells no more of how a text is written.
+# What stands behind so many tells no more of how a text is written.
 _MAX_FORM_CHARACTERS = 500
 _NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"a(?:[,.]? +a)+")
@@ -22,7 +22,7 @@ _WORDS = re.compile(r"a(?:[,.]? +a)+")
 _LABEL = re.compile(r"[^:=|]{1,40}[:=|]")
 _FOLDERS = re.compile(r"[^\s:]*/")
 # Blanks at the ends of a text would not be seen, and a line end would end the line.
-_HIDDEN = re.compile(r"\A\Z|\A\s|\s\Z|[\x00-\x08\n-\x1f\x7f-\x9f\u2028\u2029]")
+_UNSEEN = re.compile(r"\A\Z|\A\s|\s\Z|[\x00-\x08\n-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def _without_numbers(text: str) -> str:
@@ -107,7 +107,7 @@ class TextForms:
         max_parts: Callable[[int], int] = _max_repeated_parts,
     ) -> None:
         self._counts = counts
-        # Patterns take the time, and most texts that differ have other numbers only.
+        # The levels are slow. Most texts that differ do so in their numbers alone: these become one, which is cached.
         self._numberless = {text: _without_numbers(text[:_MAX_FORM_CHARACTERS]) for text in counts}
         self._levels = [cache(level) for level in levels]
         self._max_parts = max_parts
@@ -121,19 +121,19 @@ class TextForms:
         Args:
             fits: returns whether who shows them has room for these.
         """
-        told = list(forms)
-        while (room := max_forms - len(told)) > 0:
-            divisible = [form for form in told if self._is_divisible(form, room)]
+        finest = list(forms)
+        while (room := max_forms - len(finest)) > 0:
+            divisible = [form for form in finest if self._is_divisible(form, room)]
             if not divisible:
                 break
             form = min(divisible, key=_count_parts)
-            place = told.index(form)
-            parted = [*told[:place], *(form.parts or ()), *told[place + 1 :]]
-            if fits(parted):
-                told = parted
+            index = finest.index(form)
+            finer = [*finest[:index], *(form.parts or ()), *finest[index + 1 :]]
+            if fits(finer):
+                finest = finer
             else:
                 form.parts = []
-        return sorted(told, key=lambda form: -form.count)
+        return sorted(finest, key=lambda form: -form.count)
 
     def _is_divisible(self, form: Form, room: int) -> bool:
         if form.parts is None:
@@ -174,6 +174,6 @@ def show_text(text: str, max_characters: int) -> str:
     shown = text
     if len(text) > max_characters:
         shown = f"{text[:max_characters]}..."
-    if _HIDDEN.search(shown):
+    if _UNSEEN.search(shown):
         return json.dumps(shown, ensure_ascii=False)
     return shown

@@ -46,8 +46,8 @@ def describe_values(texts: Sequence[str]) -> str:
 
 def _describe_forms(texts: Sequence[str]) -> tuple[int, list[str]]:
     """Return how many forms there are, and a row for each; of too many the most frequent and the rarest."""
-    found = TextForms(Counter(texts))
-    forms = found.tell_apart(found.forms, _MAX_FORMS)
+    text_forms = TextForms(Counter(texts))
+    forms = text_forms.tell_apart(text_forms.forms, _MAX_FORMS)
     rows: list[str] = []
     for form in forms:
         values = ""

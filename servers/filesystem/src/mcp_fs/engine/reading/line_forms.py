@@ -11,7 +11,7 @@ from mcp_fs.models import pluralize
 
 __all__ = ["LineForms", "describe_dates", "line_form"]
 
-# Of the coarsest, before they are told apart.
+# Those of the coarsest level, before they are told apart.
 _MAX_COARSE_FORMS = 12
 _MAX_FORMS = 30
 _MAX_SHOWN_CHARACTERS = 120
@@ -38,7 +38,7 @@ def describe_dates(texts: Iterable[str]) -> str:
 
 
 def _max_parts(count: int) -> int:
-    """Return into how many parts a form of so many lines is told apart, which are there three times on average."""
+    """Return into how many parts a form of so many lines may be told apart: each has three lines on average."""
     return count // 3
 
 
@@ -48,8 +48,8 @@ class LineForms:
     def __init__(self) -> None:
         self._file_count = 0
         self._counts = Counter[str]()
-        # Of each line a bit for each file that has it.
-        self._files: dict[str, int] = {}
+        # A bit is set for each file that has the line.
+        self._file_bits: dict[str, int] = {}
         self._rows: dict[Form, str] = {}
 
     def add_file(self, lines: Sequence[str]) -> None:
@@ -58,7 +58,7 @@ class LineForms:
         filled = [line for line in lines if line.strip()]
         self._counts.update(filled)
         for line in set(filled):
-            self._files[line] = self._files.get(line, 0) | file_bit
+            self._file_bits[line] = self._file_bits.get(line, 0) | file_bit
 
     def describe(self, max_bytes: int) -> tuple[str, list[str]] | None:
         """Return the dates of the lines, and one of each form behind its counts; None if most lines are unlike.
@@ -66,15 +66,15 @@ class LineForms:
         Args:
             max_bytes: that these lines may take, but for one.
         """
-        found = TextForms(self._counts, (*LEVELS, line_form), _max_parts)
-        by_count = sorted(found.forms, key=lambda form: -form.count)
+        text_forms = TextForms(self._counts, (*LEVELS, line_form), _max_parts)
+        by_count = sorted(text_forms.forms, key=lambda form: -form.count)
         if not self._is_regular(by_count):
             return None
 
         def fits(forms: Sequence[Form]) -> bool:
             return len(self._fitting_rows(forms, max_bytes)) == len(forms)
 
-        forms = found.tell_apart(by_count[:_MAX_COARSE_FORMS], _MAX_FORMS, fits)
+        forms = text_forms.tell_apart(by_count[:_MAX_COARSE_FORMS], _MAX_FORMS, fits)
         rows = self._fitting_rows(forms, max_bytes)
         left_out = [*forms[len(rows) :], *by_count[_MAX_COARSE_FORMS:]]
         if left_out:
@@ -104,11 +104,11 @@ class LineForms:
 
     def _describe_form(self, form: Form) -> str:
         count = f"{form.count:,}"
-        files = 0
+        file_bits = 0
         for text in form.texts:
-            files |= self._files[text]
-        if files.bit_count() < self._file_count:
-            count += f" in {files.bit_count():,}"
+            file_bits |= self._file_bits[text]
+        if file_bits.bit_count() < self._file_count:
+            count += f" in {file_bits.bit_count():,}"
         text = form.texts[0]
         if len(text) > _MAX_SHOWN_CHARACTERS:
             text = f"{text[:_MAX_SHOWN_CHARACTERS]}... ({len(text):,} characters)"

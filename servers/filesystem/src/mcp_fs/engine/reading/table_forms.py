@@ -129,22 +129,22 @@ def _describe_column(name: str, values: Counter[str], max_bytes: int) -> str:
     def fits(forms: Sequence[Form]) -> bool:
         return _count_bytes(_describe_forms(forms)) <= max_bytes
 
-    found = TextForms(values)
-    forms = sorted(found.forms, key=lambda form: -form.count)
+    text_forms = TextForms(values)
+    forms = sorted(text_forms.forms, key=lambda form: -form.count)
     if len(forms) > _MAX_FORMS:
         left_out = f" | {len(forms) - _MAX_FORMS_OF_MANY:,} forms more"
         return column + _describe_forms(forms[:_MAX_FORMS_OF_MANY]) + left_out
-    return column + _describe_forms(found.tell_apart(forms, _MAX_FORMS, fits))
+    return column + _describe_forms(text_forms.tell_apart(forms, _MAX_FORMS, fits))
 
 
 def _describe_forms(forms: Sequence[Form]) -> str:
-    described: list[str] = []
+    examples: list[str] = []
     for form in forms:
         example = f"{form.count:,}x {_show(form.texts[0])}"
         if len(form.texts) > 1:
             example += f" ({len(form.texts):,} values)"
-        described.append(example)
-    return " | ".join(described)
+        examples.append(example)
+    return " | ".join(examples)
 
 
 def _count_bytes(text: str) -> int:
