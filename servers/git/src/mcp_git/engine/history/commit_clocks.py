@@ -22,12 +22,12 @@ def can_filter_by_date(git: Git) -> bool:
 def hides_newer_commits(
     git: Git, repository: Repository, since: str, revisions: Sequence[str], max_commits: int, cancel: CancelToken
 ) -> bool:
-    """Whether git would not come to some commits since a date, as they lie behind one that is dated before it.
+    """Whether git would miss some commits since a date, as its walk ends at a child of theirs that is dated before it.
 
     Args:
         since: a date as git reads it.
         revisions: from where git walks.
-        max_commits: how many are looked at.
+        max_commits: how many commits are read.
     """
     output = git.run(repository, ["rev-parse", f"--since={since}"], cancel)
     since_seconds = int(output.text.strip().removeprefix("--max-age="))
@@ -37,11 +37,12 @@ def hides_newer_commits(
 
 
 def _has_newer_behind_old(dates: Iterable[bytes], since_seconds: int) -> bool:
-    """Whether one of these times, in seconds since 1970, is late enough behind one that is not."""
+    """Whether a time, in seconds since 1970, that is late enough follows one that is not."""
     is_behind_old = False
     for date in dates:
         is_late_enough = date.isdigit() and int(date) >= since_seconds
         if is_behind_old and is_late_enough:
             return True
-        is_behind_old = is_behind_old or not is_late_enough
+        if not is_late_enough:
+            is_behind_old = True
     return False

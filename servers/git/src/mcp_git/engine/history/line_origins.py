@@ -1,4 +1,4 @@
-"""Chooses among commits those with which changed lines came, where that is certain."""
+"""Finds the commits with which changed lines came, where that is certain."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ __all__ = ["choose_origins"]
 
 
 def choose_origins(lines: Counter[str], patches: Mapping[str, Counter[str]]) -> list[str]:
-    """Return the one commit that has all the lines, or those of which each alone has some; nothing if more could be it.
+    """Return the one commit that has all lines, or else all commits with lines that no other one has.
 
     Args:
-        patches: newest first.
+        lines: the changed lines, each with how often it is there.
+        patches: by their hashes what commits changed, newest first.
+
+    Returns:
+        The hashes, newest first; nothing if a line may have come with several commits.
     """
     holders_of_lines = [_list_holders(line, number, patches) for line, number in lines.items()]
     common = set[str].intersection(*holders_of_lines)
@@ -25,7 +29,10 @@ def choose_origins(lines: Counter[str], patches: Mapping[str, Counter[str]]) -> 
 
 
 def _list_holders(line: str, number: int, patches: Mapping[str, Counter[str]]) -> set[str]:
-    """Return the commits that have a line so often, since it was undone; none if one of them may only have moved it."""
+    """Return the commits that have a line so often, back to the one that undid it.
+
+    There is none if that one has the line too, as it may only have moved it.
+    """
     opposite = f"{'-' if line.startswith('+') else '+'}{line[1:]}"
     holders: set[str] = set()
     for oid, patch in patches.items():

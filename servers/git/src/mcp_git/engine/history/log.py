@@ -334,7 +334,7 @@ def list_commits(
     position = decode_position("log", cursor, query.scope)
     start = _find_start(git, repository, query, position, cancel)
     with _explained_page_failures(git, repository, query, position, cancel):
-        query = _heed_clocks(git, repository, query, start, position.skip + limit, cancel)
+        query = _look_behind_old_commits(git, repository, query, start, position.skip + limit, cancel)
     if query.searches_in_batches:
         return _list_matches(git, repository, query, limit, position, start, cancel)
     command = _LogCommand.build(git, repository, query, limit, position, start.tips, cancel)
@@ -355,10 +355,10 @@ def list_commits(
     return Answer(facts, lines, next_cursor, lambda: _build_view(repository, query, page, position.skip), table)
 
 
-def _heed_clocks(
+def _look_behind_old_commits(
     git: Git, repository: Repository, query: LogQuery, start: _Start, end: int, cancel: CancelToken
 ) -> LogQuery:
-    """Return the query, so that no commit is missed behind one whose clock was wrong.
+    """Return the query, changed so that git misses no commit behind one whose clock was wrong, or says that it does.
 
     Args:
         end: how many commits this page and those before it have.
