@@ -37,11 +37,12 @@ _COMMIT_FORMAT = "%x01%H%x00%h%x00%an %at%x00%s"
 _SHORT_COUNTS = re.compile(
     r" (?P<files>\d+) files? changed(?:, (?P<added>\d+) insertions?\(\+\))?(?:, (?P<removed>\d+) deletions?\(-\))?"
 )
-# Of what the branch of a picked commit had already.
+# How many lines are shown of those that the branch of a picked commit had already.
 _MAX_LINES_OF_SOURCE = 2
-# How many commits may have brought that, how much of their patches is read, and how many of them are named.
+# The search for the commits with which they came: how many are searched, and how many bytes of their patches.
 _MAX_SEARCHED = 1000
 _MAX_SEARCHED_BYTES = 4_000_000
+# How many of these commits are named.
 _MAX_ORIGINS = 3
 _MAX_ORIGIN_BYTES = 70
 
@@ -128,11 +129,11 @@ class CommitChanges:
         return text
 
     def _find_origins(self, lines: PatchLines, span: Sequence[str], paths: Sequence[str]) -> list[str]:
-        """Return hash and subject of the commits that made a change, newest first; nothing where it is not certain.
+        """Return hash and subject of the commits with which lines came, newest first; nothing if that is uncertain.
 
         Args:
-            span: the revisions between which they are.
-            paths: the files that may have been changed.
+            span: the revisions between which these commits are.
+            paths: the files that may have the lines.
         """
         rows = self._list_changes_of_files(span, paths)
         options = ["--", *paths]
@@ -140,9 +141,9 @@ class CommitChanges:
             stream_patch_lines(self.git, self.repository, list(rows), self.cancel, _MAX_SEARCHED_BYTES, options)
         )
         if len(patches) < len(rows):
-            return []  # There was no room for one of them.
+            return []  # For the patch of one there was no room.
         origins = choose_origins(lines, patches)
-        # Only among all its files git sees that a commit renamed one, whose lines are not new.
+        # Lines of a renamed file are not new, but git sees a rename only among all files of a commit.
         whole_patches = read_patch_lines(self.git, self.repository, origins, self.cancel)
         for oid in origins:
             if not patches[oid] <= whole_patches.get(oid, PatchLines()):
@@ -153,7 +154,10 @@ class CommitChanges:
         return names
 
     def _list_changes_of_files(self, span: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
-        """Return by its hash a row for each commit that changed some files; nothing if they are many, or may be cut."""
+        """Return by its hash a row for each commit that changed some files.
+
+        There is none if the commits are too many, or if the first of a shallow clone is one of them.
+        """
         options = [*abbreviation(), "--no-merges", "--topo-order", f"--max-count={_MAX_SEARCHED + 1}"]
         arguments = ["log", "--format=%H%x00%h %s", *options, *span, "--", *paths]
         output = self.git.run(self.repository, arguments, self.cancel, exit_codes=(0, 128))

@@ -160,8 +160,8 @@ class CommitOperation(Operation):
         return bool(self.stage_first) and not self.chosen_paths
 
     @property
-    def goes_on(self) -> bool:
-        """Whether it goes on with what is in progress by the commit at hand."""
+    def is_continuation(self) -> bool:
+        """Whether it continues an operation in progress, with the commit at which that stopped."""
         return bool(self.start) and "--skip" not in self.arguments
 
     @property

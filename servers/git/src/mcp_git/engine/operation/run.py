@@ -229,7 +229,7 @@ class _Run:
             refuse_failing_merge(self.git, self.repository, self.layout, status, self.operation.revision, self.cancel)
         if isinstance(self.operation, CommitOperation):
             refuse_conflict_marks(self.git, self.repository, status, self.operation.resolved_paths, self.cancel)
-            if self.operation.goes_on:
+            if self.operation.is_continuation:
                 refuse_unresolved(status, [*self.operation.resolved_paths, *self.operation.chosen_paths])
 
     def _find_moved_ref(self) -> str | None:

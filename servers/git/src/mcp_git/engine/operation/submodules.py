@@ -1,7 +1,7 @@
-"""Tells which submodules an operation left where they were, and which ones a commit takes back to an earlier commit.
+"""Names submodules that an operation left where they were, and those that a commit takes back to an earlier commit.
 
-No operation moves the work tree of a submodule. Where one brought another commit of it, a commit of all that changed
-would take back what somebody else recorded, and git says nothing of that.
+No operation moves the work tree of a submodule. If one brought another commit of it, committing all changes would
+undo that: what somebody else recorded would be taken back, and git does not warn of it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from mcp_git.repository_paths import Layout
 __all__ = ["describe_left_behind", "describe_taken_back"]
 
 _RAW_OPTIONS = ("--raw", "--no-abbrev", "--no-renames", "-z")
-# In how many earlier changes of a submodule its commit is looked for.
-_MAX_EARLIER = 50
+# How many earlier changes of a submodule are searched for its commit.
+_MAX_EARLIER_CHANGES = 50
 
 
 class _Change(NamedTuple):
     """A change of the commit that is recorded of a submodule."""
 
     path: str
-    old: str
-    new: str
+    old_oid: str
+    new_oid: str
 
 
 def describe_left_behind(git: Git, layout: Layout, before: Status, after: Status) -> list[str]:
@@ -54,17 +54,17 @@ def describe_taken_back(
     """Return the submodules that a change takes back to a commit which was replaced before.
 
     Args:
-        command: the command of git that compares what is with what was.
+        command: the command of git that lists the change.
     """
     submodules = git.list_submodules(layout)
     if not submodules:
         return []
     lines: list[str] = []
     for change in _list_changes(git, repository, [*command, *_RAW_OPTIONS, "--", *submodules], cancel):
-        history = ["log", "--format=", f"--max-count={_MAX_EARLIER}", *_RAW_OPTIONS, "HEAD", "--", change.path]
-        if any(earlier.old == change.new for earlier in _list_changes(git, repository, history, cancel)):
+        history = ["log", "--format=", f"--max-count={_MAX_EARLIER_CHANGES}", *_RAW_OPTIONS, "HEAD", "--", change.path]
+        if any(earlier.old_oid == change.new_oid for earlier in _list_changes(git, repository, history, cancel)):
             name = quote_path(os.fsencode(change.path))
-            hashes = f"{shorten_hash(change.old)} to {shorten_hash(change.new)}"
+            hashes = f"{shorten_hash(change.old_oid)} to {shorten_hash(change.new_oid)}"
             lines.append(f"the submodule {name} goes back from {hashes}, which was replaced before")
     return lines
 
@@ -74,7 +74,7 @@ def _list_changes(git: Git, repository: Repository, arguments: Sequence[str], ca
     changes: list[_Change] = []
     records = iter(split_names(git.run(repository, arguments, cancel).stdout))
     for description, path in zip(records, records, strict=False):
-        old_mode, new_mode, old, new, _ = description.split()
+        old_mode, new_mode, old_oid, new_oid, _ = description.split()
         if old_mode == ":160000" and new_mode == "160000":
-            changes.append(_Change(path, old, new))
+            changes.append(_Change(path, old_oid, new_oid))
     return changes
