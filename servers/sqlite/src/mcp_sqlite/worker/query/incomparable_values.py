@@ -60,7 +60,7 @@ class _Condition(NamedTuple):
     """A comparison of a column with a value.
 
     Attributes:
-        is_upper_bound: whether what is equal to the value is the last that meets it.
+        is_upper_bound: whether it holds up to the value, and for the value itself.
         form: the value's, as `_find_form` has it.
     """
 
@@ -108,10 +108,10 @@ def _find_conditions(database: Database, sql: str, parameters: Any) -> Iterator[
             continue
         is_range = match["operator"] not in _EQUALITIES
         if match["operator"].upper() != "BETWEEN":
-            # What stands behind an AND is of another condition then.
+            # What follows an AND belongs to another condition.
             del values[1:]
-        for place, value in enumerate(values):
-            is_upper_bound = match["operator"] == "<=" or place > 0
+        for position, value in enumerate(values):
+            is_upper_bound = match["operator"] == "<=" or position > 0
             yield _Condition(column, is_range, is_upper_bound, value, _find_form(value))
 
 

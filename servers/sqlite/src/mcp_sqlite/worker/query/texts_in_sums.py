@@ -84,9 +84,9 @@ def _find_operands(sql: str) -> list[Column]:
 
 
 def _is_keyword(word: str) -> bool:
-    """Return whether a word beside a sign is no column: the `*` of `SELECT * FROM t` is none of arithmetic."""
+    """Return whether a word beside a sign of arithmetic is a keyword, as those beside the `*` of `SELECT * FROM t`."""
     if word.upper() == "END":
-        # SQLite takes it for a column's name too, where no CASE comes before.
+        # It needs no quotes as a column's name, but mostly ends a CASE.
         return True
     return not word.startswith('"') and spell_identifier(word) != word
 

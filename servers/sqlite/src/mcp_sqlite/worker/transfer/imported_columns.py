@@ -1,4 +1,4 @@
-"""The columns that an import fills, by their declared types, and what they do not keep of a file as it is."""
+"""The columns that an import fills, and the values that these do not keep as they are in the file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_QUOTED_TEXT = 30
 
 @dataclass(frozen=True)
 class ImportedColumn:
-    """A column that a field of a file is for.
+    """A column that a field of a file fills.
 
     Attributes:
         position: of the field in a record.
@@ -52,7 +52,7 @@ class ImportedColumn:
 
     @property
     def may_hold_bytes(self) -> bool:
-        """Whether bytes may be in it: in all but those of text and numbers, as of UUID or JSONB too."""
+        """Whether bytes may be in it: any type but one of texts or numbers may have them, as UUID or JSONB."""
         return _TEXT_TYPE.search(self.type) is None and not self.is_for_numbers
 
     @property
@@ -81,7 +81,7 @@ class ImportedColumn:
 
     @cached_property
     def code_pattern(self) -> re.Pattern[str] | None:
-        """What a column that makes numbers of texts does not keep as it is; None for any other column."""
+        """Texts that a column turns into numbers which are written otherwise; None for one that keeps texts."""
         if not self.is_numeric or self.type.upper() == "ANY":
             return None
         return _CODE if _NUMBER_TYPE.search(self.type) else _CODE_OR_VERSION
@@ -102,7 +102,7 @@ class ImportedColumn:
             )
 
     def leaves_text(self, value: Any) -> bool:
-        """Return whether SQLite leaves a value a text, also in a column of numbers."""
+        """Return whether SQLite keeps a value as a text, even in a column of numbers."""
         return isinstance(value, str) and _NUMBER.fullmatch(value) is None
 
     def drops_code(self, value: Any) -> bool:
@@ -122,7 +122,7 @@ class ImportedColumn:
 
 @dataclass
 class _ColumnNote:
-    """Of the values that are noted of a column: the first of them, the number of its record, and how many."""
+    """The first of the noted values of a column, the number of its record, and how many values there are."""
 
     first: str
     record_number: int
@@ -130,7 +130,7 @@ class _ColumnNote:
 
 
 class NotedValues:
-    """Values of one kind that come in unlike most, by column."""
+    """Values of a file that one column or another does not keep as they are, all for the same reason."""
 
     def __init__(self) -> None:
         self._notes: dict[str, _ColumnNote] = {}
