@@ -246,7 +246,7 @@ async def test_what_was_not_compared_line_by_line_is_told(tmp_path: Path, monkey
         answer = await asking("list_commits", rev="release..main", not_picked=True)
         assert "; no commit of release adds or removes a line of the 4 commits not picked (" in answer, answer
         assert "; lines not compared: all but 3 commits of release]" in answer, answer
-        monkeypatch.setattr("mcp_git.engine.history.other_side._MAX_BYTES", 700)
+        monkeypatch.setattr("mcp_git.engine.history.other_side._MAX_BYTES_OF_RUN", 700)
         answer = await asking("list_commits", rev="release..main", not_picked=True)
         assert "a line of the 3 commits not picked (" in answer, answer
         assert "; lines not compared: 1 commit here, all but 3 commits of release]" in answer, answer
