@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["loop_options", "run"]
 
-# Windows has no such signal, and closed pipes too.
+# The module `signal` has no SIGPIPE on Windows, where pipes are closed too.
 _SIGPIPE = 13
-# The descriptor.
-_STDOUT = 1
+_STDOUT_DESCRIPTOR = 1
 
 
 def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
@@ -64,8 +63,8 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Who reads what is printed, as `head` does, has enough. Python would say so at its end, too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+        # Who reads what is printed, as `head` does, has enough. Python, which flushes at its end, would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT_DESCRIPTOR)
         status = 128 + _SIGPIPE
     sys.exit(status)
 

@@ -9,13 +9,12 @@ from urllib.request import getproxies, proxy_bypass
 
 __all__ = ["UnusableVariable", "explain_connection_error"]
 
-
 # Verification errors of OpenSSL: signed by itself, by one that is, by one that is not known.
 _UNKNOWN_AUTHORITY = (18, 19, 20, 21)
 
 
 class UnusableVariable(Exception):
-    """A variable of the environment keeps every connection from being made: which one and why, as a clause."""
+    """A variable of the environment keeps every connection from being made; the text is a clause, which one and why."""
 
 
 def explain_connection_error(url: str, error: BaseException) -> str:

@@ -32,15 +32,17 @@ def open_http_client(**options: Any) -> httpx2.AsyncClient:
 
 
 def _name_version_of_socks() -> None:
-    """Write `socks5://` in the variables of proxies for `socks://`, as which GNOME enters a proxy of SOCKS 5."""
+    """Write `socks5://` for `socks://` in the variables of proxies: that is how GNOME writes a SOCKS 5 proxy."""
     for name, address in os.environ.items():
         if name.lower().endswith("_proxy") and address.startswith("socks://"):
             os.environ[name] = address.replace("socks://", "socks5://", 1)
 
 
 def _trusted_certificates() -> ssl.SSLContext | bool:
-    """Return the certificates that the requests library's variables name, as many set them for an authority of their
-    own; True for httpx2's."""
+    """Return the certificates that the variables of the requests library name, True for those that httpx2 finds.
+
+    Many set these variables for an authority of their own, and httpx2 does not read them.
+    """
     bundle = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
     if os.path.isfile(bundle) and "SSL_CERT_FILE" not in os.environ:
         return ssl.create_default_context(cafile=bundle)

@@ -4,14 +4,14 @@
   const {parse, stringify} = JSON;
   const describe = globalThis.__describe;
   delete globalThis.__describe;
-  // The engine takes and gives no half of a surrogate pair.
+  // Texts go and come as JSON, because the engine passes no half of a surrogate pair to or from a function.
   const ask = (kind, ...values) => {
     const {error, text} = parse(describe(kind, stringify(values)));
     if (error !== undefined) throw new Error(error);
     return text;
   };
 
-  // An object can have no JSON.
+  // `stringify` returns no text for an object whose `toJSON` does not.
   const toText = (value) => String(typeof value === "object" ? stringify(value) : value);
   const toItems = (items) => (typeof items === "string" ? items.lines() : [...items]);
   const columnsOf = (rows) => {

@@ -16,7 +16,7 @@
     const number = digits.replace(/^0+/, "");
     return `0${String.fromCharCode(number.length)}${number}`;
   };
-  // A text that sorts by its characters as the text that it is made of sorts by the options.
+  // Returns a key: compared by their characters, the keys of texts are in the order that the options ask for.
   const makeKey = (text, numeric, sensitivity) => {
     const decomposed = text.normalize("NFKD");
     const letters = decomposed.replace(MARKS, "");
@@ -30,8 +30,8 @@
   };
   const MAX_KEYS = 100_000;
   const OPTIONS = ["numeric", "sensitivity", "usage"];
-  // A function that makes a key of each text once, since a sort compares it with many.
-  const makeKeys = (options = {}) => {
+  // Returns a function that makes the key of each text once, since a sort compares a text with many.
+  const makeKeyFunction = (options = {}) => {
     const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
     if (unknown) throw new Error(`localeCompare has no ${unknown} here, only ${OPTIONS.join(", ")}`);
     const {numeric = false, sensitivity = "variant"} = options;
@@ -45,14 +45,14 @@
       return key;
     };
   };
-  const keysOfForm = new Map();
-  const keysFor = (options) => {
-    const form = options && stringify(options);
-    if (!keysOfForm.has(form)) keysOfForm.set(form, makeKeys(options));
-    return keysOfForm.get(form);
+  const keyFunctions = new Map();
+  const keyFunctionFor = (options) => {
+    const json = options && stringify(options);
+    if (!keyFunctions.has(json)) keyFunctions.set(json, makeKeyFunction(options));
+    return keyFunctions.get(json);
   };
   String.prototype.localeCompare = function (other, locales, options) {
-    const keyOf = keysFor(options);
+    const keyOf = keyFunctionFor(options);
     const key = keyOf(String(this));
     const otherKey = keyOf(String(other));
     return key < otherKey ? -1 : Number(key > otherKey);

@@ -10,7 +10,7 @@ __all__ = ["cut_output"]
 
 # What one `print` writes is whole up to here, as long as the others leave room for it.
 _SHORT_PRINT_BYTES = 500
-# So few too many are shown: to say that they are missing would take nearly as many.
+# An output that is longer by so few bytes is shown: to say that they are missing would take nearly as many.
 _MAX_EXCESS_BYTES = 200
 
 

@@ -318,7 +318,7 @@ class ScriptCalls:
             if self.other_names.get(read.name, read.name) not in incomplete:
                 lists.append(_describe_list(read))
             elif read.notes:
-                # Of another call the tool's answer was not read to its end.
+                # This list was read whole, but the answer to another call of the tool was not.
                 notes.append(f"{read.name}: {_join_notes(read)}")
         if lists:
             notes.append(f"read whole: {', '.join(lists)}")
@@ -329,13 +329,13 @@ class ScriptCalls:
 
 
 def _format_call(call: Call) -> str:
-    """Return a call as a script writes it, without what asks for a page and with long arguments cut."""
-    told_arguments = {name: value for name, value in call.arguments.items() if name != "cursor"}
-    arguments = well_formed(json.dumps(told_arguments, ensure_ascii=False))
-    shown_arguments = truncate_utf8(arguments, _MAX_ARGUMENTS_BYTES)
-    if shown_arguments != arguments:
-        shown_arguments += "..."
-    return f"{call.name}({shown_arguments})"
+    """Return a call as a script writes it, without the cursor of a page and with long arguments cut."""
+    arguments = {name: value for name, value in call.arguments.items() if name != "cursor"}
+    json_text = well_formed(json.dumps(arguments, ensure_ascii=False))
+    shown_text = truncate_utf8(json_text, _MAX_ARGUMENTS_BYTES)
+    if shown_text != json_text:
+        shown_text += "..."
+    return f"{call.name}({shown_text})"
 
 
 def _without_printed(changes: Sequence[_Change], output: str) -> list[_Change]:
