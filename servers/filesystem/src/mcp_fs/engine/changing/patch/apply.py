@@ -99,13 +99,15 @@ def _check_heading(bare_lines: list[str], hunk: Hunk, start: int, hunk_label: st
     Raises:
         Conflict: they do, so others are meant.
     """
-    for heading in hunk.headings[:1]:
-        first = next((index for index, line in enumerate(bare_lines) if line.strip() == heading), 0)
-        if first >= start + len(hunk.old_lines):
-            raise Conflict(
-                f"{hunk_label}: its lines are at line {start + 1}, above {quote(heading)} at line {first + 1}.",
-                "Write the line behind `@@` that they stand under.",
-            )
+    if not hunk.headings:
+        return
+    heading = hunk.headings[0]
+    first = next((index for index, line in enumerate(bare_lines) if line.strip() == heading), 0)
+    if first >= start + len(hunk.old_lines):
+        raise Conflict(
+            f"{hunk_label}: its lines are at line {start + 1}, above {quote(heading)} at line {first + 1}.",
+            "Write the line behind `@@` that they stand under.",
+        )
 
 
 def _find_all(bare_lines: list[str], old_lines: list[str], min_index: int) -> list[int]:
