@@ -499,14 +499,28 @@ def _describe_limits(
         facts += describe_other_side(git, repository, query.revision, list(page.commits.values()), boundary, cancel)
     if boundary and (not page.has_more or not page.commits.keys().isdisjoint(boundary)):
         facts.append(describe_boundary(boundary, page.commits))
-    is_one_path = bool(query.path.text) and not query.path.is_glob
-    if is_one_path and not query.follow and query.lines is None and page.commits and not page.has_more:
-        earlier = find_earlier_name(git, repository, list(page.commits)[-1], query.path, cancel)
-        if earlier:
-            facts.append(f"renamed from {earlier} there: with `follow` the commits before too")
-    if query.path.is_glob and is_in_revision(git, repository, query.newest.text, query.path, cancel):
-        facts.append(f"of all that it matches: what has that name alone is {quote(query.path.quoted)}")
+    if query.path.is_glob:
+        facts += _describe_name_with_signs(git, repository, query, cancel)
+    elif query.path.text:
+        facts += _describe_earlier_name(git, repository, query, page, cancel)
     return facts
+
+
+def _describe_earlier_name(
+    git: Git, repository: Repository, query: LogQuery, page: _CommitPage, cancel: CancelToken
+) -> list[str]:
+    """Return what name a path had before the oldest commit of its history, if that ends at a rename."""
+    if query.follow or query.lines is not None or page.has_more or not page.commits:
+        return []
+    earlier = find_earlier_name(git, repository, list(page.commits)[-1], query.path, cancel)
+    return [f"renamed from {earlier} there: with `follow` the commits before too"] if earlier else []
+
+
+def _describe_name_with_signs(git: Git, repository: Repository, query: LogQuery, cancel: CancelToken) -> list[str]:
+    """Return how a file is named whose name is the glob itself, if there is one."""
+    if not is_in_revision(git, repository, query.newest.text, query.path, cancel):
+        return []
+    return [f"of all that it matches: what has that name alone is {quote(query.path.quoted)}"]
 
 
 class _Start(NamedTuple):
