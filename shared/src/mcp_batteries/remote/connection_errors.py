@@ -31,14 +31,9 @@ def explain_connection_error(url: str, error: BaseException) -> str:
         address = f"{host} port {parts.port or _default_port(parts.scheme)}"
         ending = ", and no proxy is set"
     causes = _causes(error)
-    for cause in causes:
-        if isinstance(cause, UnusableVariable):
-            return str(cause)
-        if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _UNKNOWN_AUTHORITY:
-            return (
-                f"this machine does not know who signed the certificate of {host}; where a proxy reads TLS, its "
-                "authority has to be in the file of `SSL_CERT_FILE`"
-            )
+    known_cause = next(filter(None, (_explain_settings(cause, host) for cause in causes)), "")
+    if known_cause:
+        return known_cause
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         return f"the name of {name} was not found{ending}"
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
@@ -48,6 +43,18 @@ def explain_connection_error(url: str, error: BaseException) -> str:
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return f"{address} did not answer{ending}"
     return f"the connection to {address} broke{ending}"
+
+
+def _explain_settings(cause: BaseException, host: str) -> str:
+    """Return what is wrong with this machine's variables or certificates; empty if the cause is another."""
+    if isinstance(cause, UnusableVariable):
+        return str(cause)
+    if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _UNKNOWN_AUTHORITY:
+        return (
+            f"this machine does not know who signed the certificate of {host}; where a proxy reads TLS, its "
+            "authority has to be in the file of `SSL_CERT_FILE`"
+        )
+    return ""
 
 
 def _proxy_variable(scheme: str, host: str) -> str:
