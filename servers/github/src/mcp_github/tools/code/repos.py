@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 
@@ -211,40 +212,13 @@ async def list_commits(
     if base is not None:
         refuse_beside("`base`", path=path, author=author, since=since, until=until)
         return await _list_commits_beyond(api, repo, base, ref, PageOptions(fields, limit, cursor))
-    description = f"the commits of `{repo.full_name}`"
-    params: dict[str, Any] = {"sha": None, "since": since, "until": until}
-    if ref is not None:
-        description = f"the commits of {quote(ref.name)} in `{repo.full_name}`"
-        params["sha"] = ref.name
+    params: dict[str, Any] = {"sha": None if ref is None else ref.name, "since": since, "until": until}
     if author:
         params["author"] = await api.resolve_login(author)
-    if path is not None:
-        params["path"] = path.name
-    hint = "`list_refs` shows branches and tags; without `ref` it is the default branch."
-    oldest: dict[str, Any] = {}
-
-    def remember_oldest(commits: Any) -> Any:
-        if commits:
-            oldest.update(commits[-1])
-        return commits
-
-    projection = COMMIT
-    if since or until:
-        # GitHub compares these with when a commit was made, which a rebase changes, and not with when it was written.
-        projection = Projection(COMMIT.getters, _COLUMNS_OF_PERIOD)
-    query = ListQuery(
-        f"{repo.path}/commits", description, projection, params=params, repo=repo, hint=hint, find_list=remember_oldest,
-    )  # fmt: skip
-    page = await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    query = _query_commits(repo, ref, params)
     if path is None:
-        return page
-    if not page.rows and cursor is None:
-        return await _explain_no_commits(api, page, repo, path, ref)
-    is_whole_history = page.cursor is None and not (author or since)
-    if is_whole_history and oldest:
-        note = await _note_old_name(api, repo, path, str(oldest["sha"]))
-        return page.model_copy(update={"note": join_notes(page.note, note)})
-    return page
+        return await fetch_page(api, query, PageOptions(fields, limit, cursor))
+    return await _list_commits_of_path(api, repo, path, ref, query, PageOptions(fields, limit, cursor))
 
 
 @tool("Get a commit", toolset="repos", open_world=True)
@@ -482,6 +456,41 @@ async def _tell_protected(api: Api, repo: Repo, projection: Projection) -> Proje
             break
         params |= response.next_page
     return Projection({**projection.getters, "protected": lambda item: item["name"] in names}, projection.default)
+
+
+def _query_commits(repo: Repo, ref: Ref | None, params: dict[str, Any]) -> ListQuery:
+    """Return the list of the commits of a branch, or of the default branch."""
+    description = f"the commits of `{repo.full_name}`"
+    if ref is not None:
+        description = f"the commits of {quote(ref.name)} in `{repo.full_name}`"
+    projection = COMMIT
+    if params["since"] or params["until"]:
+        # GitHub compares these with when a commit was made, which a rebase changes, and not with when it was written.
+        projection = Projection(COMMIT.getters, _COLUMNS_OF_PERIOD)
+    hint = "`list_refs` shows branches and tags; without `ref` it is the default branch."
+    return ListQuery(f"{repo.path}/commits", description, projection, params=params, repo=repo, hint=hint)
+
+
+async def _list_commits_of_path(
+    api: Api, repo: Repo, path: FilePath, ref: Ref | None, query: ListQuery, options: PageOptions
+) -> Listing:
+    """List the commits of a path; with them, what name it had before, or that there is nothing at it."""
+    params = {**query.params, "path": path.name}
+    oldest: dict[str, Any] = {}
+
+    def remember_oldest(commits: Any) -> Any:
+        if commits:
+            oldest.update(commits[-1])
+        return commits
+
+    page = await fetch_page(api, replace(query, params=params, find_list=remember_oldest), options)
+    if not page.rows and options.cursor is None:
+        return await _explain_no_commits(api, page, repo, path, ref)
+    is_whole_history = page.cursor is None and not (params.get("author") or params["since"])
+    if is_whole_history and oldest:
+        note = await _note_old_name(api, repo, path, str(oldest["sha"]))
+        return page.model_copy(update={"note": join_notes(page.note, note)})
+    return page
 
 
 async def _explain_no_commits(api: Api, page: Listing, repo: Repo, path: FilePath, ref: Ref | None) -> Listing:
