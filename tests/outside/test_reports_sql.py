@@ -45,6 +45,15 @@ _ENGINES = {"mcp_sqlite": _serve_sqlite, "mcp_postgres": _serve_postgres}
 each_engine = pytest.mark.parametrize("package", _ENGINES)
 
 
+def _serve_with_files(package: str, folder: Path, statements: str, *options: str) -> Any:
+    """Serve a database that these statements make, whose rows may be changed, with the files of a folder."""
+    if package == "mcp_sqlite":
+        sqlite.run(folder / "a.db", statements)
+        return sqlite.served("--write", *options, "--files", folder, folder / "a.db")
+    base = postgres.make(statements)
+    return postgres.inside("--write", *options, "--files", folder, base.url("owner"))
+
+
 @pytest.mark.reported("bytebase/dbhub#279")
 @pytest.mark.reported("dbgate/dbgate#1532")
 @pytest.mark.reported("StarRocks/mcp-server-starrocks#36")
@@ -99,13 +108,7 @@ async def test_codes_that_become_numbers_are_told(package: str, tmp_path: Path) 
     (tmp_path / "plain.csv").write_text("batch,rate,label\n0,1.10,007\n,0.50,010\n", "utf-8")
     (tmp_path / "codes.jsonl").write_text('{"batch": "0001"}\n{"batch": 7}\n', "utf-8")
     table = "CREATE TABLE codes (batch int, rate numeric, label text)"
-    if package == "mcp_sqlite":
-        sqlite.run(tmp_path / "a.db", table)
-        serving = sqlite.served("--write", "--files", tmp_path, tmp_path / "a.db")
-    else:
-        base = postgres.make(table)
-        serving = postgres.inside("--write", "--files", tmp_path, base.url("owner"))
-    async with serving as wire:
+    async with _serve_with_files(package, tmp_path, table) as wire:
         for dry_run in (True, False):
             said = postgres.text_of(await wire.call("copy_from_file", file="codes.csv", table="codes", dry_run=dry_run))
             assert "so `007` is 7" in said and "`batch` in 2 records, the first" in said, said
@@ -140,14 +143,8 @@ async def test_versions_in_a_file_that_are_one_number_are_told(tmp_path: Path) -
 async def test_dots_beside_decimal_commas_stand_between_thousands(package: str, tmp_path: Path) -> None:
     (tmp_path / "sales.csv").write_text("sales;rate;place\n1.234;1,5;52.5\n2.345.678;2,25;13.25\n;3,0;1.234\n", "utf-8")
     (tmp_path / "plain.csv").write_text("sales;rate\n1.234;1\n2.345;2\n", "utf-8")
-    options = ["--write", "--ddl", "--files", tmp_path]
-    if package == "mcp_sqlite":
-        sqlite.run(tmp_path / "a.db", "CREATE TABLE known (sales int, rate real, place real)")
-        serving = sqlite.served(*options, tmp_path / "a.db")
-    else:
-        base = postgres.make("CREATE TABLE known (sales int, rate float, place float)")
-        serving = postgres.inside(*options, base.url("owner"))
-    async with serving as wire:
+    table = "CREATE TABLE known (sales int, rate double precision, place double precision)"
+    async with _serve_with_files(package, tmp_path, table, "--ddl") as wire:
         for table in ("known", "made"):
             said = postgres.text_of(await wire.call("copy_from_file", file="sales.csv", table=table))
             assert "a decimal comma, dots between thousands, in `sales`, `rate`" in said, said
@@ -168,13 +165,7 @@ async def test_objects_may_leave_out_fields_that_later_ones_have(package: str, t
     (tmp_path / "people.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records), "utf-8")
     (tmp_path / "unknown.jsonl").write_text('{"id": 4}\n{"id": 5, "nick": "e"}\n', "utf-8")
     table = "CREATE TABLE people (id int PRIMARY KEY, name text)"
-    if package == "mcp_sqlite":
-        sqlite.run(tmp_path / "a.db", table)
-        serving = sqlite.served("--write", "--files", tmp_path, tmp_path / "a.db")
-    else:
-        base = postgres.make(table)
-        serving = postgres.inside("--write", "--files", tmp_path, base.url("owner"))
-    async with serving as wire:
+    async with _serve_with_files(package, tmp_path, table) as wire:
         for name in ("people.json", "people.jsonl"):
             said = postgres.text_of(await wire.call("copy_from_file", file=name, table="people"))
             assert "Inserted 3 rows" in said and "(id, name)." in said, said
@@ -192,16 +183,8 @@ async def test_objects_may_leave_out_fields_that_later_ones_have(package: str, t
 async def test_rows_with_generated_columns_come_back_without_these(package: str, tmp_path: Path) -> None:
     table = "CREATE TABLE lines (id int PRIMARY KEY, pieces int, twice int GENERATED ALWAYS AS (pieces * 2) STORED);"
     rows = "INSERT INTO lines (id, pieces) VALUES (1, 3), (2, NULL);"
-    options = ["--write", "--ddl", "--files", tmp_path]
-    source = '"lines.csv"'
-    if package == "mcp_sqlite":
-        sqlite.run(tmp_path / "a.db", table + rows)
-        serving = sqlite.served(*options, tmp_path / "a.db")
-    else:
-        base = postgres.make(table + rows)
-        serving = postgres.inside(*options, base.url("owner"))
-        source = "taken"
-    async with serving as wire:
+    source = '"lines.csv"' if package == "mcp_sqlite" else "taken"
+    async with _serve_with_files(package, tmp_path, table + rows, "--ddl") as wire:
         await wire.call("copy_to_file", sql="SELECT * FROM lines", file="lines.csv")
         await wire.call("copy_to_file", sql="SELECT id, pieces FROM lines", file="plain.csv")
         await wire.call("write_rows", sql="DELETE FROM lines")
